@@ -1,0 +1,30 @@
+package config
+
+// brokerRemoteRows are the broker settings of tiered storage.
+var brokerRemoteRows = []row{
+	{"remote.fetch.max.wait.ms", TypeInt, "500", clusterWide, needsTiered, Medium, atLeast(1), "A fetch that needs tiered data waits at most this long, in ms."},
+	{"remote.list.offsets.request.timeout.ms", TypeLong, "30000", clusterWide, needsTiered, Medium, atLeast(1), "A ListOffsets request that needs tiered data waits at most this long, in ms."},
+	{"remote.log.index.file.cache.total.size.bytes", TypeLong, "1073741824", clusterWide, needsTiered, Low, atLeast(1), "Disk space for indexes fetched from tiered storage."},
+	{"remote.log.manager.copier.thread.pool.size", TypeInt, "10", clusterWide, needsTiered, Medium, atLeast(1), "Threads that copy segments to tiered storage."},
+	{"remote.log.manager.copy.max.bytes.per.second", TypeLong, "9223372036854775807", clusterWide, needsTiered, Medium, atLeast(1), "Most bytes a second copied to tiered storage."},
+	{"remote.log.manager.copy.quota.window.num", TypeInt, "11", readOnly, needsTiered, Medium, atLeast(1), "Samples kept for the copy quota."},
+	{"remote.log.manager.copy.quota.window.size.seconds", TypeInt, "1", readOnly, needsTiered, Medium, atLeast(1), "Length of one sample of the copy quota, in seconds."},
+	{"remote.log.manager.expiration.thread.pool.size", TypeInt, "10", clusterWide, needsTiered, Medium, atLeast(1), "Threads that delete expired segments from tiered storage."},
+	{"remote.log.manager.fetch.max.bytes.per.second", TypeLong, "9223372036854775807", clusterWide, needsTiered, Medium, atLeast(1), "Most bytes a second read from tiered storage."},
+	{"remote.log.manager.fetch.quota.window.num", TypeInt, "11", readOnly, needsTiered, Medium, atLeast(1), "Samples kept for the tiered fetch quota."},
+	{"remote.log.manager.fetch.quota.window.size.seconds", TypeInt, "1", readOnly, needsTiered, Medium, atLeast(1), "Length of one sample of the tiered fetch quota, in seconds."},
+	{"remote.log.manager.follower.thread.pool.size", TypeInt, "2", clusterWide, needsTiered, Medium, atLeast(1), "Threads for followers of tiered partitions."},
+	{"remote.log.manager.task.interval.ms", TypeLong, "30000", readOnly, needsTiered, Low, atLeast(1), "How often segments to copy or delete are looked for, in ms."},
+	{"remote.log.manager.thread.pool.size", TypeInt, "2", readOnly, needsTiered, Medium, atLeast(1), "Threads of the tiered storage manager. Deprecated in favour of the pools by task."},
+	{"remote.log.metadata.custom.metadata.max.bytes", TypeInt, "128", readOnly, needsTiered, Low, atLeast(0), "Largest custom metadata of one tiered segment."},
+	{"remote.log.metadata.manager.class.name", TypeString, "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager", readOnly, needsTiered, Medium, notEmpty, "Java class that keeps the metadata of tiered segments."},
+	{"remote.log.metadata.manager.class.path", TypeString, null, readOnly, needsTiered, Medium, free, "Class path of the metadata manager."},
+	{"remote.log.metadata.manager.impl.prefix", TypeString, "rlmm.config.", readOnly, needsTiered, Medium, notEmpty, "Prefix of settings handed to the metadata manager."},
+	{"remote.log.metadata.manager.listener.name", TypeString, null, readOnly, needsTiered, Medium, notEmpty, "Listener that the metadata manager's clients use."},
+	{"remote.log.reader.max.pending.tasks", TypeInt, "100", readOnly, needsTiered, Medium, atLeast(1), "Most tiered reads waiting for a thread."},
+	{"remote.log.reader.threads", TypeInt, "10", clusterWide, needsTiered, Medium, atLeast(1), "Threads that read from tiered storage."},
+	{"remote.log.storage.manager.class.name", TypeString, null, readOnly, needsTiered, Medium, notEmpty, "Java class that stores tiered segments."},
+	{"remote.log.storage.manager.class.path", TypeString, null, readOnly, needsTiered, Medium, free, "Class path of the storage manager."},
+	{"remote.log.storage.manager.impl.prefix", TypeString, "rsm.config.", readOnly, needsTiered, Medium, notEmpty, "Prefix of settings handed to the storage manager."},
+	{"remote.log.storage.system.enable", TypeBool, "false", readOnly, needsTiered, Medium, free, "Turn tiered storage on for the cluster."},
+}
