@@ -76,13 +76,16 @@ func (s *Shard) downgradeWithout(now coordinator.Now, g *consumer.Group, id stri
 	if !s.cfg.Migration.Downgrade || !g.OnlyClassicWithout(gone) || g.Size()-len(gone) > s.cfg.Classic.MaxSize {
 		return coordinator.Output{}, false
 	}
-	c, out := s.toClassic(now, g, id, gone, nil)
-	merge(&out, c.PrepareRebalance(now))
+	_, out := s.toClassic(now, g, id, gone, nil, true)
 	return out, true
 }
 
 // toClassic makes the classic group and the records that put it in g's place.
-func (s *Shard) toClassic(now coordinator.Now, g *consumer.Group, id string, gone []*consumer.Member, stand *classic.JoinRequest) (*classic.Group, coordinator.Output) {
+// With rebalance its members join again at once, and their new coordinator makes
+// them do so if there is one before they have.
+func (s *Shard) toClassic(
+	now coordinator.Now, g *consumer.Group, id string, gone []*consumer.Member, stand *classic.JoinRequest, rebalance bool,
+) (*classic.Group, coordinator.Output) {
 	members := g.GiveBack(gone, stand)
 	generation := g.Epoch(latest)
 	s.cfg.Consumer.Observe.Tell(coordinator.Event{
@@ -92,8 +95,15 @@ func (s *Shard) toClassic(now coordinator.Now, g *consumer.Group, id string, gon
 	g.Forget()
 	c := classic.FromMembers(id, now, &s.cfg.Classic, &s.timers, generation, members)
 	s.live[id] = c
-	out := coordinator.Output{Records: append(records, c.Record())}
+	record := c.Record()
+	if rebalance {
+		record = c.UnsettledRecord()
+	}
+	out := coordinator.Output{Records: append(records, record)}
 	out.Effects = append(out.Effects, converted{s: s, group: c})
+	if rebalance {
+		merge(&out, c.PrepareRebalance(now))
+	}
 	return c, out
 }
 
@@ -141,11 +151,7 @@ func (s *Shard) joinConsumerGroup(now coordinator.Now, g *consumer.Group, r clas
 		if r.InstanceID != nil {
 			if old, ok := g.StaticMember(*r.InstanceID); ok && !old.UsesClassic() && s.lastOther(g, old) {
 				// The last member of the other protocol comes back with this one.
-				anew := g.AssignedAnew(old, &r)
-				c, out := s.toClassic(now, g, r.Group, nil, &r)
-				if anew {
-					merge(&out, c.PrepareRebalance(now))
-				}
+				c, out := s.toClassic(now, g, r.Group, nil, &r, g.AssignedAnew(old, &r))
 				merge(&out, c.Join(now, r))
 				return out
 			}

@@ -21,8 +21,9 @@ func (s *Shard) Loaded(now coordinator.Now) coordinator.Output {
 			continue
 		}
 		c := s.classicGroup(now, id)
-		if c != nil && c.Size() > s.cfg.Classic.MaxSize {
-			// group.max.size was lowered: let them commit, then fewer may rejoin.
+		if c != nil && (c.Size() > s.cfg.Classic.MaxSize || c.Unsettled()) {
+			// group.max.size was lowered: let them commit, then fewer may rejoin. Or
+			// the group was about to rebalance when it moved from the other protocol.
 			merge(&out, c.Rebalance(now))
 		}
 	}

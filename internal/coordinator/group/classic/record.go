@@ -21,6 +21,23 @@ func (g *Group) record() coordinator.Record {
 // Record is the group as it stands.
 func (g *Group) Record() coordinator.Record { return g.record() }
 
+// UnsettledRecord is a group whose members still have to share out what they
+// read, such as one that comes from the other protocol: it names no leader, which
+// Kafka reads as well. Kafka writes a leader and so forgets that the members have
+// to join again when the coordinator moves at that moment; partitions that had no
+// owner then stay without one.
+func (g *Group) UnsettledRecord() coordinator.Record {
+	g.leader = ""
+	r := g.record()
+	if all := g.Members(); len(all) > 0 {
+		g.leader = all[0].ID
+	}
+	return r
+}
+
+// Unsettled reports a group just read from an UnsettledRecord.
+func (g *Group) Unsettled() bool { return g.state == Stable && g.leader == "" }
+
 // recordWith is the group with an assignment that members do not have yet.
 func (g *Group) recordWith(assignment func(*Member) []byte) coordinator.Record {
 	v := kmsg.NewGroupMetadataValue()
