@@ -65,7 +65,7 @@ type upgraded struct {
 // Deliver implements coordinator.Effect.
 func (u upgraded) Deliver(now coordinator.Now, err error) coordinator.Output {
 	if err != nil {
-		u.s.classicGroup(now, u.id)
+		return u.s.resumeClassic(now, u.id)
 	}
 	return coordinator.Output{}
 }

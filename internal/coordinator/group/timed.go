@@ -20,14 +20,20 @@ func (s *Shard) Loaded(now coordinator.Now) coordinator.Output {
 			g.Loaded(now)
 			continue
 		}
-		c := s.classicGroup(now, id)
-		if c != nil && (c.Size() > s.cfg.Classic.MaxSize || c.Unsettled()) {
-			// group.max.size was lowered: let them commit, then fewer may rejoin. Or
-			// the group was about to rebalance when it moved from the other protocol.
-			merge(&out, c.Rebalance(now))
-		}
+		merge(&out, s.resumeClassic(now, id))
 	}
 	return out
+}
+
+// resumeClassic makes a classic group from its record and lets it go on.
+func (s *Shard) resumeClassic(now coordinator.Now, id string) coordinator.Output {
+	c := s.classicGroup(now, id)
+	if c != nil && (c.Size() > s.cfg.Classic.MaxSize || c.Unsettled()) {
+		// group.max.size was lowered: let them commit, then fewer may rejoin. Or
+		// the group was about to rebalance when it moved from the other protocol.
+		return c.Rebalance(now)
+	}
+	return coordinator.Output{}
 }
 
 func merge(out *coordinator.Output, more coordinator.Output) {
