@@ -9,6 +9,14 @@ LISTEN ?= 127.0.0.1:9092
 ADMIN ?= 127.0.0.1:9644
 LINT := bin/golangci-lint
 
+# The gate draws the same cases on every run: it fails for a change, not by chance.
+# SEED=0 draws new ones; so does "go test" by hand, and "make soak" does nothing else.
+SEED ?= 1
+export RAPID_SEED := $(SEED)
+export TESTKIT_SEED := $(SEED)
+SOAK_CHECKS ?= 20000
+SOAK_ROUNDS ?= 5
+
 # Packages whose tests run with the race detector; tidy reads source only.
 UNIT = $(shell $(GO) list ./... | grep -v -e '/test/' -e '/internal/tidy$$')
 # Suites that start servers and peers as processes: every package right below test/.
@@ -73,6 +81,10 @@ tidy: ## house rules: layers, pure cores, sizes, docs, wording
 .PHONY: unit
 unit: build ## unit, property and crash tests with the race detector
 	@TESTKIT_BIN=$(CURDIR)/bin/tidemark $(GO) test -race -timeout 20m $(UNIT)
+
+.PHONY: soak
+soak: build ## not in the gate: SOAK_CHECKS (20000) new cases of each property, SOAK_ROUNDS (5) of the faults suite
+	SOAK_CHECKS=$(SOAK_CHECKS) SOAK_ROUNDS=$(SOAK_ROUNDS) TESTKIT_BIN=$(CURDIR)/bin/tidemark scripts/soak.sh
 
 .PHONY: fuzz
 fuzz: ## every fuzz target, FUZZ_TIME (20s) each, FUZZ_JOBS (2) at once

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tidemark-io/tidemark/internal/testkit"
 )
 
 // childEnv makes the test binary a consumer of its own, so that it can be killed.
@@ -246,8 +248,7 @@ func TestC071_ClosingWithWorkInFlight(t *testing.T) {
 		rounds = 5
 	}
 	everywhere(t, func(t *testing.T, cl *cluster) {
-		seed := rand.Uint64()
-		t.Logf("%d rounds, seed %d", rounds, seed)
+		seed := testkit.Seed(t)
 		slots := make(chan struct{}, 6) // at the same time
 		var wg sync.WaitGroup
 		for i := range rounds {

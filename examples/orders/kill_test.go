@@ -47,9 +47,7 @@ func killTest(t *testing.T, addr string, s settings) {
 	shopArgs := append([]string{"shop", "-orders", fmt.Sprint(orders), "-pause", "15ms", "-lease", "2s"}, shared...)
 	billingArgs := append([]string{"billing", "-instance", "billing-1", "-latency", "2ms"}, shared...)
 	shop, billing := start(t, bin, shopArgs), start(t, bin, billingArgs)
-	seed := uint64(time.Now().UnixNano())
-	rng := rand.New(rand.NewPCG(seed, 1))
-	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(testkit.Seed(t), 1))
 	db := waitForEffects(t, s)
 	kills, productive := kills, 0
 	if testing.Short() {

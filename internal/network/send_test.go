@@ -62,9 +62,9 @@ func (s *segment) rng(pos int64, n int) wire.Range {
 // newSegment is a file of n random bytes.
 func newSegment(t testing.TB, n int) (*segment, []byte) {
 	t.Helper()
-	data := make([]byte, n)
+	data, rng := make([]byte, n), mathrand.New(mathrand.NewPCG(1, 2))
 	for i := range data {
-		data[i] = byte(mathrand.Uint32())
+		data[i] = byte(rng.Uint32())
 	}
 	path := filepath.Join(t.TempDir(), "00000000000000000000.log")
 	if err := os.WriteFile(path, data, 0o600); err != nil {

@@ -305,3 +305,32 @@ func TestFuzzTargetsAreFound(t *testing.T) {
 		t.Error("no fuzz target in the whole module")
 	}
 }
+
+// clockSeed is a generator that starts from the clock, or from nothing that can be repeated.
+var clockSeed = regexp.MustCompile(`[sS]eed\w*\s*(:=|=)\s*(uint64\()?(time\.Now|rand\.U?[iI]nt)|rapid\.seed`)
+
+// TestTheGateDrawsTheSameCases: make hands every property test the same seed, and
+// no test has a seed of its own that changes from run to run.
+func TestTheGateDrawsTheSameCases(t *testing.T) {
+	base, files := loadAll(t)
+	makefile, err := os.ReadFile(filepath.Join(base, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nSEED ?= 1\n", "\nexport RAPID_SEED := $(SEED)\n", "\nexport TESTKIT_SEED := $(SEED)\n"} {
+		if !strings.Contains(string(makefile), want) {
+			t.Errorf("Makefile lacks %q: a property test would draw other cases on every run and fail by chance", want)
+		}
+	}
+	for _, f := range files {
+		if f.dir == "internal/tidy" || seedExceptions[f.path] != "" {
+			continue
+		}
+		if m := clockSeed.FindString(f.text); f.test && m != "" {
+			t.Errorf("%s: %q: take testkit.Seed", f.path, m)
+		}
+		if slices.Contains(f.imports(), "testing/quick") {
+			t.Errorf("%s imports testing/quick, whose seed nobody sets: use rapid", f.path)
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,11 +29,7 @@ func TestHostileValues(t *testing.T) {
 	if testing.Short() {
 		total = 1_000
 	}
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("TESTKIT_SEED"); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
-	}
-	t.Logf("seed %d (TESTKIT_SEED)", seed)
+	seed := testkit.Seed(t)
 	s := testkit.StartServer(t, "")
 	const topic = "healthy"
 	newTopic(t, s.Bootstrap(), topic, 1)

@@ -11,6 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-io/tidemark/internal/testkit"
 )
 
 const kills = 30
@@ -21,9 +23,7 @@ const kills = 30
 func TestKillDuringRebalance(t *testing.T) {
 	t.Parallel()
 	s, p := startTidemark(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := rand.New(rand.NewPCG(testkit.Seed(t), 0))
 	groups := []*killGroup{}
 	for _, protocol := range []string{"eager", "cooperative", "consumer"} {
 		g := &killGroup{t: t, p: p, protocol: protocol, name: "kill-" + protocol, adm: admin(t, p), acked: map[int32]int64{}, alive: map[int32]time.Time{}}

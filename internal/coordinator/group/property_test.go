@@ -137,7 +137,7 @@ func (s *storm) staleCommit(t *rapid.T) {
 	if m == nil || m == o || m.classic || o.classic || m.epoch < 2 {
 		return
 	}
-	for tp := range o.owned {
+	for _, tp := range slices.SortedFunc(maps.Keys(o.owned), comparePartitions) {
 		if _, mine := m.owned[tp]; mine {
 			continue
 		}
