@@ -91,9 +91,16 @@ func (s *Shard) toClassic(
 	s.cfg.Consumer.Observe.Tell(coordinator.Event{
 		Group: id, What: "group moves from KIP-848 to the classic protocol", Epoch: generation, Size: len(members),
 	})
+	leader := ""
+	if stand != nil {
+		// Without a rebalance only the member that joins can learn that it leads,
+		// and a group without a leader that knows misses topics that grow.
+		old, _ := g.StaticMember(*stand.InstanceID)
+		leader = old.ID
+	}
 	records := g.Tombstones(nil)
 	g.Forget()
-	c := classic.FromMembers(id, now, &s.cfg.Classic, &s.timers, generation, members)
+	c := classic.FromMembers(id, now, &s.cfg.Classic, &s.timers, generation, members, leader)
 	s.live[id] = c
 	record := c.Record()
 	if rebalance {
@@ -151,7 +158,8 @@ func (s *Shard) joinConsumerGroup(now coordinator.Now, g *consumer.Group, r clas
 		if r.InstanceID != nil {
 			if old, ok := g.StaticMember(*r.InstanceID); ok && !old.UsesClassic() && s.lastOther(g, old) {
 				// The last member of the other protocol comes back with this one.
-				c, out := s.toClassic(now, g, r.Group, nil, &r, g.AssignedAnew(old, &r))
+				rebalance := g.AssignedAnew(old, &r) || r.Version < classic.SkipAssignmentVersion
+				c, out := s.toClassic(now, g, r.Group, nil, &r, rebalance)
 				merge(&out, c.Join(now, r))
 				return out
 			}

@@ -8,14 +8,18 @@ import (
 
 // FromMembers makes the stable group of consumers that a group of the other
 // protocol becomes (ClassicGroup.fromConsumerGroup); the members' sessions start
-// now. Members need ids, timeouts, protocols and assignments.
-func FromMembers(id string, now coordinator.Now, cfg *Config, t *timers.Set, generation int32, members []*Member) *Group {
+// now. Members need ids, timeouts, protocols and assignments. leader is the id of
+// one of them; "": the first.
+func FromMembers(id string, now coordinator.Now, cfg *Config, t *timers.Set, generation int32, members []*Member, leader string) *Group {
 	g := New(id, now, cfg, t)
 	g.state, g.previous, g.generation, g.protocolType = Stable, Dead, generation, ProtocolType
 	for _, m := range members {
 		m.protocolType = ProtocolType
 		g.add(m, nil)
 		g.touch(now, m)
+	}
+	if leader != "" {
+		g.leader = leader
 	}
 	g.protocol = g.selectProtocol()
 	g.subscribed = g.subscriptions()

@@ -21,8 +21,11 @@ type JoinRequest struct {
 const (
 	joinRebalanceTimeoutVersion = 1 // before: the session timeout counts for both (C028)
 	joinMemberIDRequiredVersion = 4 // KIP-394
-	joinSkipAssignmentVersion   = 9 // KIP-814
 )
+
+// SkipAssignmentVersion is the first JoinGroup whose answer can tell a static
+// member that it leads and need not assign (KIP-814).
+const SkipAssignmentVersion = 9
 
 // RebalanceMs is how long the member may take to rejoin.
 func (r *JoinRequest) RebalanceMs() int32 {
@@ -181,7 +184,7 @@ func (g *Group) joinInPlaceOf(now coordinator.Now, out *coordinator.Output, r Jo
 		return
 	}
 	resp := g.joined(m, false)
-	if r.Version >= joinSkipAssignmentVersion {
+	if r.Version >= SkipAssignmentVersion {
 		if g.leader == m.ID {
 			resp.SkipAssignment = true
 			resp.Members = g.memberList()
