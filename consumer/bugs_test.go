@@ -205,7 +205,7 @@ func TestBug06_TooManyCompletedAhead(t *testing.T) {
 		const n = 40_000
 		cl.produce(t, topic, 0, 0, n, 0)
 		cfg := cl.config(group, topic)
-		cfg.Order, cfg.Concurrency = OrderNone, 64
+		cfg.Order, cfg.Concurrency, cfg.MetadataLimit = OrderNone, 64, beacon.BrokerLimit
 		cfg.PartitionRecords, cfg.TotalRecords, cfg.PartitionWindow = n+1, n+1, n+1
 		coin, rng := make([]bool, n), rand.New(rand.NewPCG(3, 4)) // without any pattern
 		for i := range coin {

@@ -99,7 +99,9 @@ type Config struct {
 	// BeaconInterval re-sends the beacon of an active partition that did not move
 	// (10 s), IdleBeaconInterval that of an idle one (10 min).
 	BeaconInterval, IdleBeaconInterval time.Duration
-	// MetadataLimit bounds the commit metadata in bytes (4096); -1 sends none.
+	// MetadataLimit bounds the commit metadata in bytes (1024; brokers take 4096
+	// unless told otherwise); -1 sends none. What a beacon has no room for is
+	// processed again by the next owner.
 	MetadataLimit int
 
 	// DrainTimeout bounds how long a revoke or Close waits for running handlers

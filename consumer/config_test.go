@@ -26,7 +26,7 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 	cfg, err := good.withDefaults()
-	if err != nil || cfg.TotalBytes != 32<<20 || cfg.FetchBytes != 8<<20 || cfg.MetadataLimit != 4096 || cfg.QuarantineBudget.Free != 1 {
+	if err != nil || cfg.TotalBytes != 32<<20 || cfg.FetchBytes != 8<<20 || cfg.MetadataLimit != 1024 || cfg.QuarantineBudget.Free != 1 {
 		t.Errorf("defaults: %+v, %v", cfg, err)
 	}
 }

@@ -8,9 +8,14 @@ import (
 	"time"
 )
 
-// DefaultLimit is the longest metadata that a broker accepts unless it is told
-// otherwise (offset.metadata.max.bytes, 4096 in Apache Kafka 4.3).
-const DefaultLimit = 4096
+const (
+	// DefaultLimit keeps a commit small: it is written every second or so for each
+	// active partition, into a topic that every coordinator loads.
+	DefaultLimit = 1024
+	// BrokerLimit is the longest metadata that a broker accepts unless it is told
+	// otherwise (offset.metadata.max.bytes, 4096 in Apache Kafka 4.3).
+	BrokerLimit = 4096
+)
 
 // magic opens every beacon of this format.
 const magic = "tm1"

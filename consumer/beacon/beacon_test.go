@@ -136,7 +136,7 @@ func TestForeignAndDamaged(t *testing.T) {
 // TestBomb: a small frame that unpacks to much is refused, not allocated.
 func TestBomb(t *testing.T) {
 	text := encodeText(encBitsPacked, pack(make([]byte, 16<<20)))
-	if len(text) > DefaultLimit*2 {
+	if len(text) > BrokerLimit {
 		t.Fatalf("the bomb has %d characters", len(text))
 	}
 	if _, err := decodeSet(text, 0); !errors.Is(err, ErrCorrupt) {
@@ -144,8 +144,8 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-// TestTruncatedFromTheTop: 4096 characters hold what is lowest; what is left out
-// is counted.
+// TestTruncatedFromTheTop: a limit holds what is lowest; what is left out is
+// counted.
 func TestTruncatedFromTheTop(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	b := Beacon{AtMs: at, Effect: 1000, Position: 200_000, OldestOffset: 1000, OldestAgeMs: 5}
@@ -154,9 +154,9 @@ func TestTruncatedFromTheTop(t *testing.T) {
 			b.Done = b.Done.Add(o)
 		}
 	}
-	text := Encode(b, DefaultLimit)
-	if len(text) > DefaultLimit || len(text) < DefaultLimit-400 {
-		t.Errorf("%d characters for a limit of %d", len(text), DefaultLimit)
+	text := Encode(b, BrokerLimit)
+	if len(text) > BrokerLimit || len(text) < BrokerLimit-400 {
+		t.Errorf("%d characters for a limit of %d", len(text), BrokerLimit)
 	}
 	got, err := Decode(text)
 	if err != nil {
@@ -191,7 +191,7 @@ func TestRoundTripProperty(t *testing.T) {
 			o += length - 1
 		}
 		b.Position = o + 1
-		limit := rapid.SampledFrom([]int{100, 300, 1024, DefaultLimit}).Draw(t, "limit")
+		limit := rapid.SampledFrom([]int{100, 300, DefaultLimit, BrokerLimit}).Draw(t, "limit")
 		text := Encode(b, limit)
 		if len(text) > limit || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
 			t.Fatalf("limit %d: %d characters: %q", limit, len(text), text)
