@@ -9,9 +9,9 @@ import (
 )
 
 // TruncateTo removes everything at and above offset (a follower that diverged).
-// An offset at or beyond the log end changes nothing. The recovery point on
-// disk is lowered before it returns, so that nothing appended afterwards is
-// taken for durable.
+// An offset at or beyond the log end changes nothing. When it returns, what it
+// removed is gone for good, and the recovery point on disk is lowered, so that
+// nothing appended afterwards is taken for durable.
 func (l *Log) TruncateTo(offset int64) error {
 	if err := l.usable(); err != nil {
 		return err
@@ -24,6 +24,9 @@ func (l *Log) TruncateTo(offset int64) error {
 	l.mu.Lock()
 	changed, err := l.truncateLocked(offset)
 	l.mu.Unlock()
+	if err == nil && changed {
+		err = l.settleCut()
+	}
 	if err != nil {
 		return l.halfDone(err)
 	}
@@ -31,6 +34,18 @@ func (l *Log) TruncateTo(offset int64) error {
 		return nil
 	}
 	return l.env.moved(l, true)
+}
+
+// settleCut makes a truncation durable before anything is appended. Until the
+// names are synced a power cut brings the renamed segments back, and one that
+// begins where the new records end would join them: the log of no leader, and
+// with one epoch over both nobody would notice. l.syncMu is held.
+func (l *Log) settleCut() error {
+	err := l.run(&syncWork{names: true, active: l.active()})
+	if l.gone.Load() {
+		return nil // closed or deleted under us
+	}
+	return err
 }
 
 func (l *Log) truncateLocked(offset int64) (bool, error) {
@@ -112,6 +127,9 @@ func (l *Log) TruncateFullyAndStartAt(offset int64) error {
 	l.mu.Lock()
 	err := l.restartAt(offset)
 	l.mu.Unlock()
+	if err == nil {
+		err = l.settleCut()
+	}
 	if err != nil {
 		return l.halfDone(err)
 	}
