@@ -54,7 +54,7 @@ needs: ## install what the tests need beside Go, or say what is missing
 
 .PHONY: lint
 lint: $(LINT) ## golangci-lint, at the version in tools/go.mod
-	$(LINT) run ./...
+	$(LINT) run --allow-parallel-runners ./...
 
 .PHONY: fmt
 fmt: $(LINT) ## format all files and mend what the linters can mend
