@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testTimeout bounds what a test waits for; it is never slept through.
-const testTimeout = 20 * time.Second
+const testTimeout = time.Minute
 
 // handlerFunc makes a Handler of a function.
 type handlerFunc func(ctx context.Context, r *Request)

@@ -183,6 +183,15 @@ func (c *trio) leader() *Node {
 	return nil
 }
 
+// awaitLeader steps until there is a leader, and returns that one: it may step
+// down at any moment after.
+func (c *trio) awaitLeader() *Node {
+	c.t.Helper()
+	var n *Node
+	c.until("a leader", func() bool { n = c.leader(); return n != nil })
+	return n
+}
+
 // propose keeps trying until some leader takes the record.
 func (c *trio) propose(name string) {
 	c.until("propose "+name, func() bool {
@@ -292,8 +301,7 @@ func TestThreeVotersReachTheSameLog(t *testing.T) {
 // cutLeader isolates the leader with a proposal that must be lost or kept by
 // everybody, has the others go on, and heals.
 func (c *trio) cutLeader() {
-	c.until("a leader", func() bool { return c.leader() != nil })
-	old := c.leader()
+	old := c.awaitLeader()
 	c.setCut(old.opts.NodeID, true)
 	_, _ = old.Propose(topics("orphan"), true) // may or may not survive
 	c.propose("fresh")
@@ -304,8 +312,7 @@ func (c *trio) cutLeader() {
 // crashAndSnapshot stops a follower without warning, lets the others take
 // snapshots and drop their logs, and brings it back.
 func (c *trio) crashAndSnapshot() {
-	c.until("a leader", func() bool { return c.leader() != nil })
-	down := c.leader().opts.NodeID%3 + 1
+	down := c.awaitLeader().opts.NodeID%3 + 1
 	n, _ := c.node(down)
 	c.net.mu.Lock()
 	c.net.nodes[down] = nil

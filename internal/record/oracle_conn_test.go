@@ -19,7 +19,7 @@ func roundTrip(t *testing.T, addr string, req kmsg.Request) kmsg.Response {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	client := "oracle"

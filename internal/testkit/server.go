@@ -93,10 +93,14 @@ func (s *Server) Pid() int { return s.cmd.Process.Pid }
 // Log returns what the server has written so far.
 func (s *Server) Log() string { return s.log.String() }
 
+// StartTimeout is how long a server may take to answer: a condition that a slow
+// machine meets late, never a measurement.
+const StartTimeout = 2 * time.Minute
+
 // Start starts the process and waits until its broker port answers.
 func (s *Server) Start() {
 	s.T.Helper()
-	if err := s.TryStart(30 * time.Second); err != nil {
+	if err := s.TryStart(StartTimeout); err != nil {
 		s.T.Fatal(err)
 	}
 }

@@ -22,7 +22,7 @@ func init() {
 func committer(t *testing.T, b broker, group string) *testkit.RawConn {
 	t.Helper()
 	c := testkit.Dial(t, b.Bootstrap())
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		req := kmsg.NewPtrFindCoordinatorRequest()
 		req.Version, req.CoordinatorKey = 3, group
 		if testkit.Do(c, req, kmsg.NewPtrFindCoordinatorResponse()).ErrorCode != 0 {

@@ -68,7 +68,7 @@ func caseC022(t *testing.T, b broker) {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var values string
 	for len(values) < 3 && ctx.Err() == nil {

@@ -412,7 +412,7 @@ func (m *member848) partitions() int {
 // settle sends heartbeats until the member has that many partitions.
 func (m *member848) settle(t *testing.T, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if resp := m.beat(); resp.ErrorCode != 0 && resp.ErrorCode != 14 && resp.ErrorCode != 15 && resp.ErrorCode != 16 {
 			t.Fatalf("heartbeat: %d", resp.ErrorCode)
 		}
@@ -455,7 +455,7 @@ func caseC037(t *testing.T, b broker) {
 	first := &member848{c: c, group: group, id: "member-1", topics: []string{topic}}
 	first.settle(t, 2)
 	second := &member848{c: c, group: group, id: "member-2", topics: []string{topic}}
-	for deadline := time.Now().Add(20 * time.Second); second.partitions() != 1; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); second.partitions() != 1; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the second member gets nothing")
 		}
@@ -470,7 +470,7 @@ func caseC037(t *testing.T, b broker) {
 	}
 	first.epoch = -1
 	wantCode(t, "farewell", testkit.Do(c, first.request(), kmsg.NewPtrConsumerGroupHeartbeatResponse()).ErrorCode, 0)
-	for deadline := time.Now().Add(20 * time.Second); third.partitions() != 1; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); third.partitions() != 1; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the third member does not get the free partition")
 		}

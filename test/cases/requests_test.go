@@ -33,7 +33,7 @@ func createTopic(t *testing.T, b broker, name string, partitions int, configs ..
 
 func waitForLeaders(t *testing.T, c *testkit.RawConn, name string, partitions int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		req := kmsg.NewPtrMetadataRequest()
 		req.Version = 9
 		rt := kmsg.NewMetadataRequestTopic()
@@ -170,7 +170,7 @@ func producerID(t *testing.T, c *testkit.RawConn) int64 {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.Version, req.ProducerID, req.ProducerEpoch = 4, -1, -1
 	resp := testkit.Do(c, req, kmsg.NewPtrInitProducerIDResponse())
-	for deadline := time.Now().Add(20 * time.Second); resp.ErrorCode == 14 && time.Now().Before(deadline); { // no block of ids yet
+	for deadline := time.Now().Add(time.Minute); resp.ErrorCode == 14 && time.Now().Before(deadline); { // no block of ids yet
 		time.Sleep(20 * time.Millisecond)
 		resp = testkit.Do(c, req, kmsg.NewPtrInitProducerIDResponse())
 	}

@@ -209,7 +209,7 @@ func wantBroker(t *testing.T, c *testkit.RawConn, id int32, host string, port in
 // C010: FindCoordinator on a cluster that has never seen a group.
 func caseC010(t *testing.T, b broker) {
 	c := testkit.Dial(t, b.Bootstrap())
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		req := kmsg.NewPtrFindCoordinatorRequest()
 		req.Version, req.CoordinatorKeys = 4, []string{"g1", "g2"}
 		resp := testkit.Do(c, req, kmsg.NewPtrFindCoordinatorResponse())

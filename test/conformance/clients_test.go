@@ -77,7 +77,7 @@ func newTopic(t *testing.T, bootstrap, topic string) {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if r, err := kadm.NewClient(cl).CreateTopic(ctx, 1, 1, nil, topic); err != nil || r.Err != nil {
 		t.Fatalf("create %s: %v, %v", topic, err, r.Err)
@@ -107,7 +107,7 @@ func kgoProduce(t *testing.T, bootstrap, topic, codec string) {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var recs []*kgo.Record
 	for i := 1; i <= records; i++ {
@@ -127,7 +127,7 @@ func kgoConsume(t *testing.T, bootstrap, topic string) int {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	sum, n := 0, 0
 	for n < records && ctx.Err() == nil {

@@ -116,7 +116,7 @@ func TestDamagedFiles(t *testing.T) {
 				s.Kill()
 			}
 			rewrite(t, s.Dir, d.pattern, d.change)
-			if err := s.TryStart(20 * time.Second); err != nil {
+			if err := s.TryStart(testkit.StartTimeout); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if failed := l.failures(); failed != nil {

@@ -52,15 +52,19 @@ func offsets(t *testing.T, ad *kadm.Client, ctx context.Context, topic string) (
 	return so.Offset, eo.Offset
 }
 
+// patience bounds every wait of the suite: a condition, never a measurement. Beside
+// other work a disk may take seconds for what it does in milliseconds.
+const patience = 3 * time.Minute
+
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("after a minute still not: %s", what)
+	t.Fatalf("after %v still not: %s", patience, what)
 }
 
 // TestRetention lets records go by size, by age, by DeleteRecords, and rolls

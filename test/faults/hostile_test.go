@@ -44,7 +44,7 @@ func TestHostileFrames(t *testing.T) {
 		t.Errorf("memory rose by %d MiB (%d to %d)", rise>>20, before>>20, after>>20)
 	}
 	if log := s.Log(); strings.Contains(log, "panic") {
-		t.Errorf("a handler panicked:\n%s", log[strings.Index(log, "panic"):][:2000])
+		t.Errorf("a handler panicked:\n%.2000s", log[strings.Index(log, "panic"):])
 	}
 	t.Logf("%d frames, memory %d MiB before, %d MiB after", total, before>>20, after>>20)
 	s.Stop()

@@ -50,10 +50,10 @@ func TestKill(t *testing.T) {
 // waitForAcks waits until the ledger holds n acknowledgements.
 func waitForAcks(t *testing.T, l *ledger, n int) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	for l.count() < n {
 		if time.Now().After(deadline) {
-			t.Fatalf("%v after a minute, waiting for %d", l, n)
+			t.Fatalf("%v after %v, waiting for %d", l, patience, n)
 		}
 		time.Sleep(time.Millisecond)
 	}

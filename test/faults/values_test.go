@@ -53,7 +53,7 @@ func TestHostileValues(t *testing.T) {
 	s.Stop()
 	s.Start()
 	if log := s.Log(); strings.Contains(log, "panic") {
-		t.Errorf("a handler panicked:\n%s", log[strings.Index(log, "panic"):][:2000])
+		t.Errorf("a handler panicked:\n%.2000s", log[strings.Index(log, "panic"):])
 	}
 	cl := producer(t, s.Bootstrap(), topic)
 	if err := send(cl, 1, 10); err != nil {

@@ -41,7 +41,7 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	b.t.Cleanup(cancel)
 	return ctx
 }

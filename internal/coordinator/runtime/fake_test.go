@@ -171,7 +171,7 @@ func (g *rig) elect() *rig {
 
 func (g *rig) awaitActive() {
 	g.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); len(g.r.Active()) == 0; {
+	for deadline := time.Now().Add(time.Minute); len(g.r.Active()) == 0; {
 		if time.Now().After(deadline) {
 			g.t.Fatal("the shard does not become active")
 		}
@@ -195,7 +195,7 @@ func (g *rig) wait(ch chan result) result {
 	select {
 	case r := <-ch:
 		return r
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		g.t.Fatal("a request was never answered")
 		return result{}
 	}

@@ -63,7 +63,7 @@ func wantClean(t *testing.T, bootstrap []string) {
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	topics, err := adm.ListTopics(ctx)
 	if err != nil || len(topics) > 0 {
