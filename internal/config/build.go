@@ -76,10 +76,8 @@ func (l *loader) buildListeners(c *ServerConfig, r Resolved) error {
 		c.ControllerListenerNames = append(c.ControllerListenerNames, strings.ToUpper(n))
 	}
 	c.Listeners, c.ControllerListeners = split(all, c.ControllerListenerNames)
-	for _, e := range all {
-		if e.SecurityProtocol != protocolPlaintext {
-			return l.refuse("listeners", "listener %s needs TLS or SASL, which is not served yet; use PLAINTEXT", e.Listener)
-		}
+	if err := l.buildTLS(c, r); err != nil {
+		return err
 	}
 	advertised := all
 	if !l.unset("advertised.listeners") {

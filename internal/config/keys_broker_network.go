@@ -8,7 +8,7 @@ var brokerNetworkRows = []row{
 	{"fetch.max.bytes", TypeInt, "57671680", readOnly, live, Medium, atLeast(1024), "Most bytes the broker puts into one fetch answer, whatever the client asks."},
 	{"fetch.purgatory.purge.interval.requests", TypeInt, "1000", readOnly, goRuntime, Medium, free, "Sweep the list of waiting fetches after so many were added. Tidemark removes each waiting request when it ends."},
 	{"inter.broker.listener.name", TypeString, null, readOnly, live, Medium, free, "Name of the listener that brokers talk to each other on. Unset: the listener of security.inter.broker.protocol."},
-	{"listener.security.protocol.map", TypeString, "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", perBroker, live, Low, free, "Security protocol of each listener, as NAME:PROTOCOL. Only PLAINTEXT is served so far."},
+	{"listener.security.protocol.map", TypeString, "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", perBroker, live, Low, free, "Security protocol of each listener, as NAME:PROTOCOL. PLAINTEXT and SSL are served; the controller's listener is PLAINTEXT."},
 	{"listeners", TypeList, "PLAINTEXT://:9092", perBroker, live, High, listOf(false), "Addresses to listen on, as NAME://HOST:PORT. An empty host means every interface; port 0 picks a free port. Without this key the server listens on 127.0.0.1:9092."},
 	{"max.connection.creation.rate", TypeInt, "2147483647", clusterWide, needsNetwork, Medium, atLeast(0), "Most new connections a second."},
 	{"max.connections", TypeInt, "2147483647", clusterWide, live, Medium, atLeast(0), "Most open connections of the broker."},

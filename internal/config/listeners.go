@@ -157,7 +157,7 @@ func endpoints(list []string, protos map[string]int16, bound bool) ([]types.Endp
 		}
 		proto, ok := protos[name]
 		if !ok {
-			return nil, fmt.Errorf("listener %s has no entry in listener.security.protocol.map", name)
+			return nil, fmt.Errorf("listener %s has no entry in listener.security.protocol.map: set listener.security.protocol.map=%s", name, mapWith(protos, name))
 		}
 		e := types.Endpoint{Listener: name, SecurityProtocol: proto, Host: host, Port: port}
 		for _, o := range out {
@@ -171,6 +171,16 @@ func endpoints(list []string, protos map[string]int16, bound bool) ([]types.Endp
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// mapWith is a listener.security.protocol.map that has a listener too.
+func mapWith(protos map[string]int16, name string) string {
+	pairs := []string{name + ":PLAINTEXT"}
+	for n, id := range protos {
+		pairs = append(pairs, n+":"+ProtocolName(id))
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
 }
 
 // differentFamilies reports whether one host is an IPv4 and the other an IPv6

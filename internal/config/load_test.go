@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"strings"
 	"testing"
 
@@ -118,7 +119,12 @@ func TestLoadServerRefuses(t *testing.T) {
 		{"listeners=PLAINTEXT://:99999,CONTROLLER://:1", "between 0 and 65535"},
 		{"listeners=PLAINTEXT://:9092,CONTROLLER://:9092", "same port 9092"},
 		{"listeners=PLAINTEXT://:1,PLAINTEXT://:2,CONTROLLER://:3", "two listeners are called PLAINTEXT"},
-		{"listeners=SSL://:1,CONTROLLER://:3", "listener.security.protocol.map"},
+		{"listeners=SSL://:1,CONTROLLER://:3", "listener CONTROLLER has no entry in listener.security.protocol.map: set listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"},
+		{"listeners=SSL://:1,CONTROLLER://:3\nlistener.security.protocol.map=SSL:SSL,CONTROLLER:PLAINTEXT", "ssl.keystore.location: is not set"},
+		{"listeners=OUT://:1,CONTROLLER://:3\nlistener.security.protocol.map=OUT:SSL,CONTROLLER:PLAINTEXT\nlistener.name.out.ssl.keystore.password=pw", "listener.name.out.ssl.keystore.password: is set without ssl.keystore.location: name the file (from server.properties)"},
+		{"listeners=OUT://:1,CONTROLLER://:3\nlistener.security.protocol.map=OUT:SASL_SSL,CONTROLLER:PLAINTEXT", "SASL is not served yet: use SSL with ssl.client.auth=required"},
+		{"listeners=OUT://:1,CONTROLLER://:3\nlistener.security.protocol.map=OUT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT", "SASL is not served yet"},
+		{"listeners=PLAINTEXT://:1,CONTROLLER://:3\nlistener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SSL", "the protocol SSL; it is served in PLAINTEXT only"},
 		{"listeners=PLAINTEXT://0.0.0.0:9092,CONTROLLER://:3", "set advertised.listeners"},
 		{"advertised.listeners=PLAINTEXT://0.0.0.0:9092", "not an address that clients can connect to"},
 		{"advertised.listeners=OUT://h:1\nlistener.security.protocol.map=OUT:PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", "not in listeners"},
@@ -165,6 +171,40 @@ func TestListenReplacesTheClientListener(t *testing.T) {
 	two := []byte("listeners=A://:1,B://:2,CONTROLLER://:3\nlistener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT,CONTROLLER:PLAINTEXT\ninter.broker.listener.name=A")
 	_, err := LoadServer(ServerSources{File: two, Flags: Flags{Listen: ":1"}})
 	checkError(t, "two", err, "more than one client listener")
+}
+
+// TestListenerTLS: settings with a listener's prefix come before those without, each
+// listener has its own, and what names no listener is said to do nothing.
+func TestListenerTLS(t *testing.T) {
+	c := mustLoad(t, ServerSources{FileName: "server.properties", File: []byte(`
+listeners=PLAINTEXT://:9092,OUT://:9093,BACK://:9094,CONTROLLER://127.0.0.1:0
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OUT:SSL,BACK:SSL,CONTROLLER:PLAINTEXT
+ssl.keystore.type=PEM
+ssl.keystore.location=/both.pem
+ssl.client.auth=requested
+listener.name.back.ssl.keystore.location=/back.pem
+listener.name.back.ssl.client.auth=required
+listener.name.back.ssl.truststore.type=PEM
+listener.name.back.ssl.truststore.location=/ca.pem
+listener.name.nobody.ssl.keystore.location=/x
+listener.name.OUT.ssl.keystore.location=/x
+`)})
+	out, back := c.TLS["OUT"], c.TLS["BACK"]
+	if out.Keystore.Location != "/both.pem" || out.ClientAuth != tls.VerifyClientCertIfGiven || len(c.TLS) != 2 {
+		t.Errorf("OUT: %+v", out)
+	}
+	if back.Keystore.Location != "/back.pem" || back.ClientAuth != tls.RequireAndVerifyClientCert || back.Truststore.Location != "/ca.pem" {
+		t.Errorf("BACK: %+v", back)
+	}
+	if c.Listeners[1].SecurityProtocol != 1 || c.Advertised[2].SecurityProtocol != 1 || c.InterBrokerListener != "PLAINTEXT" {
+		t.Errorf("listeners: %+v", c)
+	}
+	warnings := strings.Join(c.Warnings, "\n")
+	for _, want := range []string{"no listener is called NOBODY", "write listener.name.out."} {
+		if !strings.Contains(warnings, want) {
+			t.Errorf("warnings %q lack %q", warnings, want)
+		}
+	}
 }
 
 // FuzzLoadServer: no file makes the loader panic, and what it accepts is consistent.

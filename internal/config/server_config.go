@@ -1,6 +1,9 @@
 package config
 
-import "github.com/tidemark-io/tidemark/internal/types"
+import (
+	"github.com/tidemark-io/tidemark/internal/tlsconf"
+	"github.com/tidemark-io/tidemark/internal/types"
+)
 
 // ServerConfig is everything the server reads at start, validated and typed.
 // Times are milliseconds and sizes bytes unless a name says otherwise; the
@@ -28,6 +31,8 @@ type ServerConfig struct {
 	ControllerListenerNames []string
 	AdminListener           string           // HOST:PORT, "" for none
 	ListenerProtocols       map[string]int16 // listener name -> security protocol id
+	// TLS are the settings of the listeners whose protocol is SSL, by name.
+	TLS map[string]tlsconf.Settings
 
 	Topics    TopicDefaults
 	Network   NetworkConfig

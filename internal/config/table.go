@@ -35,7 +35,7 @@ var reasons = map[state]string{
 	needsTxn:         "waits for transactions",
 	needsShare:       "waits for share groups",
 	needsStreams:     "waits for streams groups",
-	needsSecurity:    "waits for TLS, SASL and ACLs",
+	needsSecurity:    "waits for SASL and ACLs",
 	needsTiered:      "waits for tiered storage",
 	needsQuota:       "waits for quotas",
 	needsCleaner:     "waits for the log cleaner",

@@ -24,7 +24,9 @@ type Conn struct {
 	host     string
 	software atomic.Pointer[clientSoftware]
 
-	nc     net.Conn
+	nc     net.Conn        // what requests are read from: the socket, or TLS on it
+	sock   net.Conn        // the socket
+	wrap   *tlsSocket      // between the two; nil without TLS
 	raw    syscall.RawConn // nil for TLS and pipes
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -66,7 +68,7 @@ type clientSoftware struct{ name, version string }
 func newConn(s *Server, nc net.Conn, listener string, tlsConf *tls.Config) *Conn {
 	c := &Conn{
 		srv: s, id: s.nextID.Add(1), listener: listener, local: nc.LocalAddr(),
-		remote: addrPortOf(nc.RemoteAddr()), nc: nc, done: make(chan struct{}), acceptedAt: time.Now(), young: true,
+		remote: addrPortOf(nc.RemoteAddr()), nc: nc, sock: nc, done: make(chan struct{}), acceptedAt: time.Now(), young: true,
 	}
 	c.host = c.remote.Addr().String()
 	c.changed.L = &c.mu
@@ -76,7 +78,8 @@ func newConn(s *Server, nc net.Conn, listener string, tlsConf *tls.Config) *Conn
 		}
 	}
 	if tlsConf != nil {
-		c.nc = tls.Server(nc, tlsConf)
+		c.wrap = &tlsSocket{Conn: nc, pool: &s.pool}
+		c.nc = tls.Server(c.wrap, tlsConf)
 	}
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	c.reader = newFrameReader(c.nc, c.raw, &s.pool, s.opts.MaxRequestBytes, c)
@@ -148,11 +151,7 @@ func (c *Conn) die(reason Reason, err error) {
 
 	// A TLS close would first write an alert, and wait for a client that may not
 	// read: end the socket below it.
-	if t, ok := c.nc.(*tls.Conn); ok {
-		t.NetConn().Close()
-	} else {
-		c.nc.Close()
-	}
+	c.sock.Close()
 	c.cancel()
 	close(c.done)
 	for _, r := range dropped {

@@ -34,7 +34,11 @@ const (
 type frameSizeError struct{ size, limit int }
 
 func (e *frameSizeError) Error() string {
-	return fmt.Sprintf("frame of %d bytes (0 to %d are allowed): not a Kafka client?", e.size, e.limit)
+	what := "not a Kafka client?"
+	if e.size>>16 == 0x1603 { // a record of the TLS handshake, of any version
+		what = "the client speaks TLS, and this listener does not (security.protocol=PLAINTEXT)"
+	}
+	return fmt.Sprintf("frame of %d bytes (0 to %d are allowed): %s", e.size, e.limit, what)
 }
 
 // frameWatch is what a frameReader asks of its connection.

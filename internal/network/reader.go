@@ -26,7 +26,16 @@ func (c *Conn) run() {
 	defer c.reader.close()
 	defer c.recoverPanic()
 	c.armRead(c.acceptedAt.Add(c.srv.opts.Handshake))
-	err := c.readLoop()
+	err := c.shakeHands()
+	var refused *handshakeError
+	if errors.As(err, &refused) {
+		c.lingerAfterHandshake()
+	}
+	if err == nil {
+		err = c.readLoop()
+	} else {
+		err = c.stoppedOr(err)
+	}
 	if errors.Is(err, errStopReading) {
 		c.windDown()
 		return
@@ -234,22 +243,24 @@ func (c *Conn) windDown() {
 func (c *Conn) linger() {
 	deadline := time.Now().Add(lingerTime)
 	c.nc.SetWriteDeadline(deadline)
-	switch t := c.nc.(type) {
-	case *net.TCPConn:
+	if t, ok := c.nc.(*tls.Conn); ok {
 		t.CloseWrite()
-	case *tls.Conn:
-		t.CloseWrite()
-		if tcp, ok := t.NetConn().(*net.TCPConn); ok {
-			tcp.CloseWrite()
-		}
-	default:
+	}
+	tcp, ok := c.sock.(*net.TCPConn)
+	if !ok {
 		return
 	}
+	tcp.CloseWrite()
 	c.nc.SetReadDeadline(deadline)
+	c.readOn(tcp)
+}
+
+// readOn reads what still comes, lingerBytes at most, until the deadline.
+func (c *Conn) readOn(from io.Reader) {
 	buf := c.srv.pool.get(copyBytes)
 	defer c.srv.pool.put(buf)
 	for left := lingerBytes; left > 0; {
-		n, err := c.nc.Read(buf.b)
+		n, err := from.Read(buf.b)
 		if err != nil {
 			return
 		}
@@ -301,12 +312,15 @@ func (e *badRequestError) Unwrap() error { return e.err }
 func (c *Conn) reasonOf(err error) Reason {
 	var (
 		deadline *deadlineError
+		shake    *handshakeError
 		size     *frameSizeError
 		bad      *badRequestError
 	)
 	switch {
 	case errors.As(err, &deadline):
 		return deadline.reason
+	case errors.As(err, &shake):
+		return ReasonTLSHandshake
 	case errors.As(err, &size):
 		return ReasonFrameSize
 	case errors.As(err, &bad):

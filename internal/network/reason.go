@@ -14,6 +14,7 @@ const (
 	ReasonReadError        Reason = "read_error"
 	ReasonIdle             Reason = "idle"
 	ReasonHandshakeTimeout Reason = "handshake_timeout" // no whole request in time
+	ReasonTLSHandshake     Reason = "tls_handshake"     // failed, or was none
 	ReasonFrameTimeout     Reason = "frame_timeout"     // a frame began and did not end
 	ReasonFrameSize        Reason = "frame_size"        // negative or too large
 	ReasonBadRequest       Reason = "bad_request"       // header that cannot be read
@@ -31,7 +32,7 @@ func Reasons() []string {
 	all := []Reason{
 		ReasonClientClosed, ReasonReadError, ReasonIdle, ReasonHandshakeTimeout, ReasonFrameTimeout,
 		ReasonFrameSize, ReasonBadRequest, ReasonWriteTimeout, ReasonWriteError, ReasonHandler,
-		ReasonPanic, ReasonDrained, ReasonShutdown, ReasonTooManyPerIP,
+		ReasonPanic, ReasonDrained, ReasonShutdown, ReasonTooManyPerIP, ReasonTLSHandshake,
 	}
 	out := make([]string, len(all))
 	for i, r := range all {

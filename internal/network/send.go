@@ -18,9 +18,12 @@ const (
 	flushBytes = 2*copyBytes + headRoom
 	// headRoom is for the headers that stand before the pieces of one write.
 	headRoom = 4 << 10
-	// wrappedFlushBytes is the same for TLS, where records bound the gain and a
-	// client that does not read would hold the copies.
-	wrappedFlushBytes = 64<<10 + headRoom
+	// wrappedFlushBytes is the same for TLS. What a client does not read is held
+	// once, encrypted: the copies are given back before the write.
+	wrappedFlushBytes = 128<<10 + headRoom
+	// joinBelow is the smallest piece that gets TLS records of its own; smaller
+	// ones are joined.
+	joinBelow = 4 << 10
 	// copyBytes is one piece of a file range on the copying path.
 	copyBytes = 128 << 10
 	// maxPieces bounds the pieces of one write; the kernel takes 1024.
@@ -186,8 +189,10 @@ func (s *sender) flush(more bool) error {
 
 func (s *sender) write(more bool) error {
 	switch {
+	case s.c.wrap != nil:
+		return s.writeWrapped()
 	case s.c.raw == nil:
-		return s.writeJoined()
+		return s.writeJoined(s.vec)
 	case more && sendfileSupported:
 		return s.more.send(s.c.raw, s.vec)
 	case len(s.vec) == 1:
@@ -200,17 +205,40 @@ func (s *sender) write(more bool) error {
 	return err
 }
 
-// writeJoined makes one write of many pieces where there is no writev: every
-// write would become a TLS record of its own.
-func (s *sender) writeJoined() error {
-	if len(s.vec) == 1 {
-		_, err := s.c.nc.Write(s.vec[0])
+// writeWrapped encrypts what is gathered and then writes it at once. Every write to
+// crypto/tls becomes records of its own, so small neighbours are joined.
+func (s *sender) writeWrapped() error {
+	if s.vecBytes <= recordBytes {
+		return s.writeJoined(s.vec)
+	}
+	s.c.wrap.hold(s.vecBytes, len(s.vec))
+	var err error
+	for vec := s.vec; len(vec) > 0 && err == nil; {
+		n := 1
+		for len(vec[0]) < joinBelow && n < len(vec) && len(vec[n]) < joinBelow {
+			n++
+		}
+		err = s.writeJoined(vec[:n])
+		vec = vec[n:]
+	}
+	s.forget()
+	return errors.Join(err, s.c.wrap.release())
+}
+
+// writeJoined makes one write of many pieces where there is no writev.
+func (s *sender) writeJoined(vec [][]byte) error {
+	if len(vec) == 1 {
+		_, err := s.c.nc.Write(vec[0])
 		return err
 	}
-	buf := s.c.srv.pool.get(s.vecBytes)
+	n := 0
+	for _, v := range vec {
+		n += len(v)
+	}
+	buf := s.c.srv.pool.get(n)
 	defer s.c.srv.pool.put(buf)
 	b := buf.b[:0]
-	for _, v := range s.vec {
+	for _, v := range vec {
 		b = append(b, v...)
 	}
 	_, err := s.c.nc.Write(b)

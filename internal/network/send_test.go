@@ -306,7 +306,7 @@ func TestPlaintextOnTLSPort(t *testing.T) {
 	c := dial(t, s)
 	c.send(1, []byte("in the clear"))
 	io.Copy(io.Discard, c)
-	if got := w.awaitClosed(t, 1); got[0] != string(ReasonReadError) {
+	if got := w.awaitClosed(t, 1); got[0] != string(ReasonTLSHandshake) {
 		t.Errorf("closed for %v", got)
 	}
 }

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"crypto/tls"
 	"net"
 	"syscall"
 
@@ -46,11 +45,7 @@ func (c *Conn) grownLocked() {
 		return
 	}
 	c.young = false
-	nc := c.nc
-	if t, ok := nc.(*tls.Conn); ok {
-		nc = t.NetConn()
-	}
-	if tcp, ok := nc.(*net.TCPConn); ok {
+	if tcp, ok := c.sock.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(-1) // it fails only on a socket that is gone
 	}
 }

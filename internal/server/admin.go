@@ -3,11 +3,15 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
+	"github.com/tidemark-io/tidemark/internal/config"
 	"github.com/tidemark-io/tidemark/internal/telemetry"
+	"github.com/tidemark-io/tidemark/internal/types"
 )
 
 // serveAdmin starts /metrics, /healthz, /readyz and /debug/pprof.
@@ -43,7 +47,7 @@ func (s *Server) banner() {
 	row("cluster", s.dirs.ClusterID)
 	row("node", fmt.Sprint(s.cfg.NodeID))
 	for _, e := range s.brokerEndpoints() {
-		row("clients", fmt.Sprintf("%s (%s)", net.JoinHostPort(e.Host, fmt.Sprint(e.Port)), e.Listener))
+		row("clients", fmt.Sprintf("%s (%s)", net.JoinHostPort(e.Host, fmt.Sprint(e.Port)), s.protocolOf(e)))
 	}
 	for _, e := range s.controllerEndpoints() {
 		row("controllers", fmt.Sprintf("%s (%s)", net.JoinHostPort(e.Host, fmt.Sprint(e.Port)), e.Listener))
@@ -55,16 +59,44 @@ func (s *Server) banner() {
 		row("data", d.Path)
 	}
 	row("durability", s.durability())
-	if e := s.brokerEndpoints(); len(e) > 0 {
-		addr := net.JoinHostPort(e[0].Host, fmt.Sprint(e[0].Port))
-		flag := ""
-		if addr != "127.0.0.1:9092" {
-			flag = " --bootstrap-server " + addr
-		}
+	if flags, ok := s.clientFlags(); ok {
 		fmt.Fprintf(&b, "\nA first record:\n  echo hello | %[1]s produce first%[2]s\n  %[1]s consume first --count 1%[2]s\n",
-			cmp.Or(s.opts.Program, "tidemark"), flag)
+			cmp.Or(s.opts.Program, "tidemark"), flags)
 	}
 	fmt.Fprintln(s.opts.Out, b.String())
+}
+
+// clientFlags are what a command on this machine needs to reach this broker: by a
+// plaintext listener where there is one.
+func (s *Server) clientFlags() (string, bool) {
+	all := s.brokerEndpoints()
+	if len(all) == 0 {
+		return "", false
+	}
+	i := slices.IndexFunc(all, func(e types.Endpoint) bool { return s.tls[e.Listener] == nil })
+	e, flags := all[max(i, 0)], ""
+	if addr := net.JoinHostPort(e.Host, fmt.Sprint(e.Port)); addr != "127.0.0.1:9092" {
+		flags = " --bootstrap-server " + addr
+	}
+	if i < 0 {
+		flags += " --command-config client.properties"
+	}
+	return flags, true
+}
+
+// protocolOf names a listener and, where its name does not say it, its protocol;
+// with the client certificates that it asks for.
+func (s *Server) protocolOf(e types.Endpoint) string {
+	out := e.Listener
+	if p := config.ProtocolName(e.SecurityProtocol); p != out {
+		out += ", " + p
+	}
+	if t := s.cfg.TLS[e.Listener]; t.ClientAuth == tls.RequireAndVerifyClientCert {
+		out += ", client certificate required"
+	} else if t.ClientAuth != tls.NoClientCert {
+		out += ", client certificate requested"
+	}
+	return out
 }
 
 // durability says in words what an acknowledgement is worth on this node.

@@ -98,9 +98,11 @@ func (s *Server) newNetwork(endpoints []types.Endpoint, h network.Handler, prote
 		Observer: s.metrics.Network(), Logger: s.log,
 	}
 	for _, e := range endpoints {
-		o.Listeners = append(o.Listeners, network.Listener{
-			Name: e.Listener, Addr: net.JoinHostPort(e.Host, fmt.Sprint(e.Port)), Protected: protected,
-		})
+		l := network.Listener{Name: e.Listener, Addr: net.JoinHostPort(e.Host, fmt.Sprint(e.Port)), Protected: protected}
+		if t := s.tls[e.Listener]; t != nil {
+			l.TLS = t.config()
+		}
+		o.Listeners = append(o.Listeners, l)
 	}
 	return network.NewServer(o, h)
 }

@@ -70,7 +70,8 @@ type Server struct {
 	// The listeners are bound before the parts that answer on them exist; the
 	// handlers are set before Serve.
 	brokerAPIs, controllerAPIs lateHandler
-	adminListener              net.Listener // nil without one
+	tls                        map[string]*listenerTLS // by listener
+	adminListener              net.Listener            // nil without one
 	admin                      *telemetry.Admin
 
 	stopRegistration context.CancelFunc
@@ -130,6 +131,7 @@ type step struct {
 
 func (s *Server) start(ctx context.Context) error {
 	for _, st := range []step{
+		{"open the keys of the listeners", func(context.Context) error { return s.openTLS() }},
 		{"open the listeners", s.openListeners},
 		{"open the data folders", s.openFolders},
 		{"open the metadata log", s.openQuorum},

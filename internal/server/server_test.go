@@ -89,6 +89,10 @@ func startNodeOn(t *testing.T, fsys vfs.FS, dir string, set ...string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return runNode(cfg, fsys)
+}
+
+func runNode(cfg config.ServerConfig, fsys vfs.FS) *node {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &node{out: newScreen(), logs: newScreen(), stop: cancel, done: make(chan error, 1)}
 	go func() {

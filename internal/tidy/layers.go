@@ -20,6 +20,7 @@ const (
 var layers = map[string]layer{
 	"internal/kerrors": layer0, "internal/apis": layer0, "internal/wire": layer0, "internal/record": layer0,
 	"internal/recordschema": layer0, "internal/timeline": layer0, "internal/config": layer0, "internal/types": layer0,
+	"internal/tlsconf": layer0,
 
 	"internal/metadata/image": layer1, "internal/metadata/controller": layer1, "internal/metadata/placement": layer1,
 	"internal/coordinator": layer1, "internal/coordinator/group": layer1, "internal/coordinator/txn": layer1, "internal/partition": layer1,
@@ -55,6 +56,7 @@ var librariesOf = map[layer][]string{
 	layer0: {
 		"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kbin", "github.com/twmb/franz-go/pkg/kerr",
 		"github.com/klauspost/compress", "github.com/pierrec/lz4", "github.com/magiconair/properties",
+		"software.sslmate.com/src/go-pkcs12",
 	},
 	layer1: {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kbin", "github.com/tidwall/btree"},
 }

@@ -69,6 +69,10 @@ func Command(_ *app.App, run Run) *cobra.Command {
 
 // explain gives what keeps a server from starting a way out.
 func explain(err error) error {
+	var refused *config.Error
+	if errors.As(err, &refused) {
+		return refusedBy(refused)
+	}
 	e := app.Failed("%w", err)
 	var listen *net.OpError
 	switch {
@@ -84,6 +88,10 @@ func explain(err error) error {
 		return e.Fix("name a folder that this user may write to with --data-dir DIR")
 	}
 	return e
+}
+
+func refusedBy(err *config.Error) error {
+	return app.Failed("the configuration is refused: %w", err).Fix("change it, or look the setting up in docs/configuration.md")
 }
 
 // load reads the file and the environment and checks everything.
@@ -103,7 +111,7 @@ func load(file string, src config.ServerSources) (config.ServerConfig, error) {
 	cfg, err := config.LoadServer(src)
 	var ce *config.Error
 	if errors.As(err, &ce) {
-		return cfg, app.Failed("the configuration is refused: %w", ce).Fix("change it, or look the setting up in docs/configuration.md")
+		return cfg, refusedBy(ce)
 	}
 	if err != nil {
 		return cfg, app.Failed("%w", err)
