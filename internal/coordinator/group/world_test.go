@@ -363,14 +363,14 @@ func (m *client) AnswerJoin(resp *kmsg.JoinGroupResponse) {
 	req := kmsg.NewPtrSyncGroupRequest()
 	req.Version, req.Group, req.MemberID, req.Generation, req.InstanceID = 5, "g", m.id, m.epoch, m.instance
 	req.ProtocolType, req.Protocol = resp.ProtocolType, resp.Protocol
-	if m.leader = resp.LeaderID == m.id; m.leader && !resp.SkipAssignment {
-		req.GroupAssignment = m.lead(resp.Members)
-		m.w.ledWith = m.w.c.version
-	}
 	// A static leader that skips the assignment (KIP-814) has to know what it was
 	// made for: nobody else looks for topics that grew while it was away. (Java's
 	// does not know, and notices with the next rebalance.)
 	m.version = m.w.ledWith
+	if m.leader = resp.LeaderID == m.id; m.leader && !resp.SkipAssignment {
+		req.GroupAssignment = m.lead(resp.Members)
+		m.version = m.w.c.version
+	}
 	m.joining = true
 	pending := m.w.s.SyncGroup(wall(m.w.now), req, m)
 	m.w.finish(coordinator.Output{Records: pending.Records, Effects: pending.Effects})
@@ -422,6 +422,9 @@ func (m *client) AnswerSync(resp *kmsg.SyncGroupResponse) {
 		return
 	default:
 		m.w.t.Fatal(fmt.Sprint("sync: ", code))
+	}
+	if m.leader {
+		m.w.ledWith = m.version // it is in the log now
 	}
 	a, ok := classic.ParseAssignment(resp.MemberAssignment)
 	if !ok {
