@@ -2,6 +2,7 @@ package load
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -32,6 +33,32 @@ func Dial(addr string) (*Conn, error) {
 		return nil, err
 	}
 	return &Conn{nc: nc, br: bufio.NewReaderSize(nc, 4<<10)}, nil
+}
+
+// DialTLS connects over TLS, and says with which cipher suite; a nil config is
+// plaintext, without one.
+func DialTLS(addr string, config *tls.Config) (c *Conn, suite string, err error) {
+	if c, err = Dial(addr); err != nil || config == nil {
+		return c, "", err
+	}
+	config = config.Clone()
+	if config.ServerName, _, err = net.SplitHostPort(addr); err != nil {
+		c.Close()
+		return nil, "", err
+	}
+	tc := tls.Client(c.nc, config)
+	if err := tc.SetDeadline(time.Now().Add(ioTimeout)); err != nil {
+		c.Close()
+		return nil, "", err
+	}
+	if err := tc.Handshake(); err != nil {
+		c.Close()
+		return nil, "", err
+	}
+	state := tc.ConnectionState()
+	c.nc = tc
+	c.br.Reset(tc)
+	return c, tls.VersionName(state.Version) + " " + tls.CipherSuiteName(state.CipherSuite), nil
 }
 
 // Close ends the connection.

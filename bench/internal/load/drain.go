@@ -1,6 +1,7 @@
 package load
 
 import (
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,8 @@ type DrainOptions struct {
 	For time.Duration
 	// Ends are the log end offsets by partition.
 	Ends []int64
+	// TLS of the connections; nil is plaintext.
+	TLS *tls.Config
 }
 
 // Read is what Drain did.
@@ -57,7 +60,7 @@ func Drain(o DrainOptions) (Read, error) {
 }
 
 func drainConn(o *DrainOptions, index int, deadline time.Time) (int64, error) {
-	c, err := Dial(o.Addr)
+	c, _, err := DialTLS(o.Addr, o.TLS)
 	if err != nil {
 		return 0, err
 	}

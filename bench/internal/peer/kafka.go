@@ -22,6 +22,7 @@ const deleteDelayMs = "1000"
 type kafka struct {
 	script, dir string
 	port        int
+	tls         *secure // nil: plaintext only
 }
 
 // NewKafka returns the peer, or why it cannot run here.
@@ -40,7 +41,13 @@ func NewKafka(root, dir string) (Peer, error) {
 
 func (k *kafka) Name() string { return Kafka }
 
-func (k *kafka) Settings() []string { return []string{"log.segment.delete.delay.ms=" + deleteDelayMs} }
+func (k *kafka) Settings() []string {
+	out := []string{"log.segment.delete.delay.ms=" + deleteDelayMs}
+	if k.tls != nil {
+		out = append(out, k.tls.settings(k.Addr(), k.port+1)...)
+	}
+	return out
+}
 
 // Prepare has the script write the configuration, format the folder and see the
 // node up once; it is stopped again.

@@ -11,6 +11,7 @@ import (
 type tidemark struct {
 	name, binary, durability, dir string
 	port, admin                   int
+	tls                           *secure // nil: plaintext only
 	p                             *process
 }
 
@@ -33,15 +34,21 @@ func NewOther(binary, durability, dir string) Peer {
 func (t *tidemark) Name() string { return t.name }
 
 func (t *tidemark) Settings() []string {
-	return []string{"durability=" + t.durability, "log.segment.delete.delay.ms=" + deleteDelayMs}
+	out := []string{"durability=" + t.durability, "log.segment.delete.delay.ms=" + deleteDelayMs}
+	if t.tls != nil {
+		out = append(out, t.tls.settings(t.Addr(), 0)...)
+	}
+	return out
 }
 
 func (t *tidemark) Prepare() error { return nil }
 
 func (t *tidemark) Exec() (time.Time, error) {
 	argv := []string{
-		t.binary, "server", "--data-dir", filepath.Join(t.dir, "data"), "--listen", t.Addr(),
-		"--admin", fmt.Sprintf("127.0.0.1:%d", t.admin),
+		t.binary, "server", "--data-dir", filepath.Join(t.dir, "data"), "--admin", fmt.Sprintf("127.0.0.1:%d", t.admin),
+	}
+	if t.tls == nil {
+		argv = append(argv, "--listen", t.Addr())
 	}
 	for _, s := range t.Settings() {
 		argv = append(argv, "--set", s)

@@ -23,6 +23,7 @@ var highlights = []struct{ label, row, what, metric string }{
 	{"broker CPU for 64 KiB batches, s/GB", "P3", "produce 100 B in 64 KiB, 16 p, none", "CPU"},
 	{"fetch, 1 MiB a partition, warm, MB/s", "P2", "warm, 1024 KiB a partition", "throughput"},
 	{"fetch, 256 KiB a partition, warm, MB/s", "P2", "warm, 256 KiB a partition", "throughput"},
+	{"fetch over TLS, 1 MiB a partition, MB/s", "P2", "TLS, 1024 KiB a partition", "throughput"},
 	{"end to end at 1,000 msg/s, p99, ms", "P4", "1000 msg/s of 100 B", "p99"},
 	{"end to end at 20,000 msg/s, p50, ms", "P4", "20000 msg/s of 100 B", "p50"},
 	{"end to end at 20,000 msg/s, p99.9, ms", "P4", "20000 msg/s of 100 B", "p99.9"},

@@ -63,7 +63,7 @@ func (r *Run) fetch() error {
 		}
 	}
 	if !r.o.Quick {
-		r.fetchTraced(ready)
+		r.fetchTraced(ready, "warm")
 	}
 	return r.fetchCold(ready)
 }
@@ -117,10 +117,7 @@ func (r *Run) fetchOnce(f fetched, what string, partitionBytes int32, long time.
 	if addr, _, ok := peer.Raw(f.p); ok {
 		got, err = load.DrainRaw(addr, f.bytes, int(partitionBytes)*fetchPartitions/fetchConns, fetchConns, long)
 	} else {
-		got, err = load.Drain(load.DrainOptions{
-			Addr: f.p.Addr(), Topic: f.topic, Partitions: fetchPartitions, Conns: fetchConns,
-			PartitionBytes: partitionBytes, MaxBytes: 50 << 20, For: long, Ends: f.ends,
-		})
+		got, err = f.drain(partitionBytes, long)
 	}
 	if err != nil {
 		return err
@@ -134,6 +131,18 @@ func (r *Run) fetchOnce(f fetched, what string, partitionBytes int32, long time.
 	r.add(report.Series{Row: "P3", Case: "fetch " + what, Metric: "CPU", Unit: "s/GB", System: f.p.Name(), Less: true},
 		(after-before)/(float64(got.Bytes)/1e9))
 	return nil
+}
+
+// drain reads the topic, over TLS where the system listens on it.
+func (f fetched) drain(partitionBytes int32, long time.Duration) (load.Read, error) {
+	o := load.DrainOptions{
+		Addr: f.p.Addr(), Topic: f.topic, Partitions: fetchPartitions, Conns: fetchConns,
+		PartitionBytes: partitionBytes, MaxBytes: 50 << 20, For: long, Ends: f.ends,
+	}
+	if addr, config, ok := peer.TLS(f.p); ok {
+		o.Addr, o.TLS = addr, config
+	}
+	return load.Drain(o)
 }
 
 // fetchCold drops the page cache before each pass, which needs root.

@@ -19,7 +19,7 @@ import (
 // fetchTraced shows by which way records leave: calls of sendfile, and reads into
 // memory, for each fetched GB. It is a pass of its own, since a traced broker is
 // slow.
-func (r *Run) fetchTraced(ready []fetched) {
+func (r *Run) fetchTraced(ready []fetched, how string) {
 	if _, err := exec.LookPath("strace"); err != nil {
 		r.Out.Absent["P2, system calls"] = "strace is missing (apt-get install -y strace)"
 		return
@@ -29,7 +29,7 @@ func (r *Run) fetchTraced(ready []fetched) {
 			continue
 		}
 		for _, kib := range []int{1024, 256, 64} {
-			what := fmt.Sprintf("warm, %d KiB a partition, traced", kib)
+			what := fmt.Sprintf("%s, %d KiB a partition, traced", how, kib)
 			if r.over("P2 "+what) || r.traceOnce(f, what, int32(kib<<10)) != nil {
 				return
 			}
@@ -40,10 +40,7 @@ func (r *Run) fetchTraced(ready []fetched) {
 func (r *Run) traceOnce(f fetched, what string, partitionBytes int32) error {
 	var got load.Read
 	calls, err := r.trace(f.p.PID(), []string{"sendfile", "pread64"}, func() (err error) {
-		got, err = load.Drain(load.DrainOptions{
-			Addr: f.p.Addr(), Topic: f.topic, Partitions: fetchPartitions, Conns: fetchConns,
-			PartitionBytes: partitionBytes, MaxBytes: 50 << 20, For: time.Second, Ends: f.ends,
-		})
+		got, err = f.drain(partitionBytes, time.Second)
 		return err
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -74,6 +75,7 @@ var rows = []row{
 	{"P1", true, 14, (*Run).produce},
 	{"P2", true, 6, (*Run).fetch},
 	{"P4", true, 8, (*Run).latency},
+	{"P2-TLS", true, 4, (*Run).fetchTLS},
 	{"P7", true, 10, (*Run).start},
 	{"P6", true, 6, (*Run).memory},
 	{"P8", false, 12, (*Run).many},
@@ -207,7 +209,7 @@ func (r *Run) up() {
 	if r.running != nil {
 		return
 	}
-	for _, p := range append(append([]peer.Peer{}, r.brokers...), r.ceilings...) {
+	for _, p := range slices.Concat(r.brokers, r.ceilings) {
 		if err := r.startWarm(p); err != nil {
 			r.fail("start of "+p.Name(), err)
 			continue
@@ -281,7 +283,7 @@ func (r *Run) down() {
 
 // Abort ends every process of the run, for a run that is interrupted.
 func (r *Run) Abort() {
-	for _, p := range append(append([]peer.Peer{}, r.brokers...), r.ceilings...) {
+	for _, p := range slices.Concat(r.brokers, r.ceilings, r.running) {
 		p.Kill()
 	}
 	if node := r.rabbitNode.Load(); node != nil {
