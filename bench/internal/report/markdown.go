@@ -119,7 +119,7 @@ func ratio(a, b *Series) string {
 var titles = map[string]string{
 	"P1":  "P1 produce, broker-bound, acks=all, batches built in advance",
 	"P1b": "P1b produce with other clients",
-	"P2":  "P2 fetch, plaintext",
+	"P2":  "P2 fetch",
 	"P3":  "P3 CPU of the broker",
 	"P4":  "P4 end to end latency at a fixed rate, open loop",
 	"P6":  "P6 memory",
