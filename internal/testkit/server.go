@@ -57,6 +57,7 @@ type Server struct {
 	T     testing.TB
 	Dir   string   // data folder
 	Port  int      // broker port, kept over restarts
+	TLS   int      // port of the TLS listener, 0 without one
 	Admin string   // host:port of the admin listener
 	Args  []string // more flags
 	Wrap  []string // a command to run the server under, such as strace
@@ -73,6 +74,24 @@ func StartServer(t testing.TB, dir string, args ...string) *Server {
 		dir = t.TempDir()
 	}
 	s := &Server{T: t, Dir: dir, Port: FreePort(t), Args: args}
+	s.launch()
+	return s
+}
+
+// StartTLSServer is StartServer with a second listener, called SSL, that speaks TLS
+// with the settings in args.
+func StartTLSServer(t testing.TB, args ...string) *Server {
+	t.Helper()
+	port := FreePorts(t, 2)
+	s := &Server{T: t, Dir: t.TempDir(), Port: port, TLS: port + 1, Args: args}
+	s.launch()
+	return s
+}
+
+// launch starts the server for the first time and sees to its end.
+func (s *Server) launch() {
+	t := s.T
+	t.Helper()
 	s.Admin = fmt.Sprintf("127.0.0.1:%d", FreePort(t))
 	t.Cleanup(func() {
 		s.Kill()
@@ -81,7 +100,21 @@ func StartServer(t testing.TB, dir string, args ...string) *Server {
 		}
 	})
 	s.Start()
-	return s
+}
+
+// Secure returns host:port of the TLS listener.
+func (s *Server) Secure() string { return fmt.Sprintf("localhost:%d", s.TLS) }
+
+// listen are the flags that say where the server listens.
+func (s *Server) listen() []string {
+	if s.TLS == 0 {
+		return []string{"--listen", s.Bootstrap()}
+	}
+	return []string{
+		"--set", fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,SSL://127.0.0.1:%d,CONTROLLER://127.0.0.1:0", s.Port, s.TLS),
+		"--set", fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d,SSL://localhost:%d", s.Port, s.TLS),
+		"--set", "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT",
+	}
 }
 
 // Bootstrap returns host:port for clients.
@@ -107,7 +140,7 @@ func (s *Server) Start() {
 
 // TryStart is Start that reports instead of failing the test.
 func (s *Server) TryStart(within time.Duration) error {
-	args := append([]string{"server", "--data-dir", s.Dir, "--listen", s.Bootstrap(), "--admin", s.Admin}, s.Args...)
+	args := append(append([]string{"server", "--data-dir", s.Dir, "--admin", s.Admin}, s.listen()...), s.Args...)
 	argv := append(append([]string{}, s.Wrap...), append([]string{Binary(s.T)}, args...)...)
 	s.cmd = exec.Command(argv[0], argv[1:]...)
 	if s.log == nil {

@@ -6,8 +6,12 @@ var faceExceptions = map[string]map[string]string{
 	"internal/cli": {
 		"internal/config": "hands the configuration of a server on",
 	},
+	"internal/cli/app": {
+		"internal/tlsconf": "reads client.properties, by the rules of a listener's keys",
+	},
 	"internal/cli/serve": {
-		"internal/config": "reads the configuration of a server",
+		"internal/config":  "reads the configuration of a server",
+		"internal/tlsconf": "checks the keys of a server",
 	},
 	"internal/cli/logdump": {
 		"internal/record":                "reads files of a data folder, not a cluster",

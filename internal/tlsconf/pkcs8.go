@@ -60,7 +60,7 @@ var blockCiphers = map[string]struct {
 }
 
 // maxIterations bounds the work that a key file can ask for.
-const maxIterations = 10_000_000
+const maxIterations = 2_000_000
 
 var (
 	errWrongPassword = errors.New("cannot be decrypted: the password is wrong")

@@ -43,7 +43,7 @@ func (p *parser) version(key, name string) uint16 {
 	case "TLSv1", "TLSv1.1", "SSLv3", "SSLv2Hello", "SSL", "SSLv2":
 		p.refuseValue(key, name, "is broken and not served (RFC 8996): use TLSv1.2 or TLSv1.3")
 	default:
-		p.refuseValue(key, name, "is no TLS version; did you mean %s?", nearest(name, []string{"TLSv1.2", "TLSv1.3"}))
+		p.refuseValue(key, name, "is no TLS version; did you mean %s?", Nearest(name, []string{"TLSv1.2", "TLSv1.3"}))
 	}
 	return 0
 }
@@ -81,10 +81,10 @@ func (p *parser) suites() {
 		c, known := ids[name]
 		switch {
 		case broken(name):
-			p.refuseValue(key, given, "is broken and not served: take it away, or use %s", nearest(name, names))
+			p.refuseValue(key, given, "is broken and not served: take it away, or use %s", Nearest(name, names))
 			return
 		case !known:
-			p.refuseValue(key, given, "is no suite that is served here; did you mean %s?", nearest(name, names))
+			p.refuseValue(key, given, "is no suite that is served here; did you mean %s?", Nearest(name, names))
 			return
 		case slices.Contains(c.SupportedVersions, tls.VersionTLS13):
 			modern = append(modern, c.ID)
@@ -129,9 +129,9 @@ func splitList(v string) []string {
 	return out
 }
 
-// nearest is the known name that looks most like name: the most words of it, then
+// Nearest is the known name that looks most like name: the most words of it, then
 // the smallest edit distance.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	best, bestWords, bestDistance := "", -1, 0
 	words := strings.FieldsFunc(strings.ToUpper(name), func(r rune) bool { return r == '_' || r == '-' })
 	for _, k := range known {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -24,9 +25,12 @@ type App struct {
 	// Interactive says that this person also types In: ask.
 	Interactive bool
 
-	Bootstrap []string      // --bootstrap-server
-	Format    string        // --format: text or json
-	Timeout   time.Duration // --timeout, for one request to the cluster
+	Bootstrap     []string      // --bootstrap-server
+	CommandConfig string        // --command-config: client.properties
+	Format        string        // --format: text or json
+	Timeout       time.Duration // --timeout, for one request to the cluster
+
+	tls *tls.Config // of --command-config; nil: plaintext
 }
 
 // Default values of the shared flags.
@@ -39,6 +43,7 @@ const (
 func (a *App) Bind(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringSliceVarP(&a.Bootstrap, "bootstrap-server", "b", []string{DefaultBootstrap}, "`HOST:PORT` of any broker of the cluster, comma separated")
+	f.StringVar(&a.CommandConfig, "command-config", "", "`FILE` with Kafka's client.properties names: security.protocol=SSL, ssl.truststore.location, ...")
 	f.StringVar(&a.Format, "format", "text", "output: text for people, json for scripts")
 	f.DurationVar(&a.Timeout, "timeout", DefaultTimeout, "how long to wait for the cluster")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.check() }
@@ -51,7 +56,7 @@ func (a *App) check() error {
 	if a.Timeout <= 0 {
 		return Usage("--timeout is %v; it must be more than 0", a.Timeout)
 	}
-	return nil
+	return a.loadSecurity()
 }
 
 // JSON reports whether results are for scripts.
@@ -67,13 +72,10 @@ func (a *App) Request(ctx context.Context) (context.Context, context.CancelFunc)
 
 // Client connects to the cluster and makes sure that somebody answers.
 func (a *App) Client(ctx context.Context, opts ...kgo.Opt) (*kgo.Client, error) {
-	opts = append([]kgo.Opt{
-		kgo.SeedBrokers(a.Bootstrap...),
-		kgo.ClientID("tidemark-cli"),
-		kgo.DialTimeout(min(a.Timeout, 5*time.Second)),
+	opts = append(append(a.Dial(),
 		kgo.RetryTimeout(a.Timeout),
 		kgo.WithLogger(kgo.BasicLogger(io.Discard, kgo.LogLevelNone, nil)),
-	}, opts...)
+	), opts...)
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, Usage("%v", err)
@@ -108,13 +110,15 @@ func (a *App) Admin(ctx context.Context) (*Admin, error) {
 func (a *App) unreachable(err error) error {
 	reason := err.Error()
 	var op *net.OpError
-	switch {
+	switch why := a.tlsReason(err); {
+	case why != "":
+		reason = why
 	case errors.As(err, &op):
 		reason = op.Err.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		reason = fmt.Sprintf("no answer within %v", a.Timeout)
 	case errors.Is(err, io.EOF):
-		reason = "the connection was closed: is it a Kafka port, and without TLS?"
+		reason = "the connection was closed: is it a Kafka port, and does it speak TLS (security.protocol=SSL in --command-config)?"
 	}
 	if strings.Contains(reason, "'HTTP' in ascii") { // the client's guess, in words of its own
 		reason = "what listens there speaks HTTP: is it the port of the metrics?"
@@ -144,6 +148,9 @@ func (a *App) CompleteGroups(cmd *cobra.Command, args []string, _ string) ([]str
 // answers.
 func (a *App) complete(cmd *cobra.Command, args []string, kind string, names func(context.Context, *Admin) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && cmd.Annotations[kind] != "many" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if a.loadSecurity() != nil { // nobody has checked the flags of a completion
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)

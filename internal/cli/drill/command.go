@@ -51,7 +51,7 @@ func rebalanceCommand(a *app.App) *cobra.Command {
 }
 
 func rebalance(ctx context.Context, a *app.App, o drill.Options) error {
-	o.Bootstrap = a.Bootstrap
+	o.Bootstrap, o.TLS = a.Bootstrap, a.TLS()
 	if a.Interactive {
 		o.Progress = a.Note
 	}

@@ -46,10 +46,7 @@ func (f *Flags) Options() line.Options {
 
 // Dial are the options of a client that reads records.
 func Dial(a *app.App) []kgo.Opt {
-	return []kgo.Opt{
-		kgo.SeedBrokers(a.Bootstrap...), kgo.ClientID("tidemark-cli"), kgo.DialTimeout(min(a.Timeout, 5*time.Second)),
-		kgo.WithLogger(kgo.BasicLogger(io.Discard, kgo.LogLevelNone, nil)),
-	}
+	return append(a.Dial(), kgo.WithLogger(kgo.BasicLogger(io.Discard, kgo.LogLevelNone, nil)))
 }
 
 // Surveyor connects what reads groups.

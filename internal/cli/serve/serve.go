@@ -7,11 +7,13 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-io/tidemark/internal/cli/app"
 	"github.com/tidemark-io/tidemark/internal/config"
+	"github.com/tidemark-io/tidemark/internal/tlsconf"
 )
 
 // Run starts a server and returns when it has stopped: nil after a clean stop.
@@ -90,6 +92,23 @@ func explain(err error) error {
 	return e
 }
 
+// checkStores reads the key and trust stores, so that --check finds what is wrong in
+// them; their warnings come with those of the settings. The server reads them again.
+func checkStores(cfg *config.ServerConfig) error {
+	for _, e := range cfg.Listeners {
+		s, ok := cfg.TLS[e.Listener]
+		if !ok {
+			continue
+		}
+		_, err := tlsconf.Server(s, os.ReadFile, time.Now())
+		var refused *config.Error
+		if errors.As(config.TLSError(err), &refused) {
+			return refusedBy(refused)
+		}
+	}
+	return nil
+}
+
 func refusedBy(err *config.Error) error {
 	return app.Failed("the configuration is refused: %w", err).Fix("change it, or look the setting up in docs/configuration.md")
 }
@@ -116,5 +135,5 @@ func load(file string, src config.ServerSources) (config.ServerConfig, error) {
 	if err != nil {
 		return cfg, app.Failed("%w", err)
 	}
-	return cfg, nil
+	return cfg, checkStores(&cfg)
 }

@@ -32,10 +32,10 @@ type cluster struct {
 }
 
 func connect(ctx context.Context, o Options) (*cluster, error) {
-	cl, err := kgo.NewClient(
+	cl, err := kgo.NewClient(o.secure(
 		kgo.SeedBrokers(o.Bootstrap...), kgo.ClientID("drill"), kgo.RetryTimeout(requestTimeout),
 		kgo.WithLogger(kgo.BasicLogger(io.Discard, kgo.LogLevelNone, nil)),
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}

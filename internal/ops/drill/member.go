@@ -41,7 +41,7 @@ type member struct {
 }
 
 func (r *run) newMember(id int) (*member, error) {
-	m := &member{id: id, run: r, cable: newCable(), pending: map[int32]int64{}}
+	m := &member{id: id, run: r, cable: newCable(r.o.TLS), pending: map[int32]int64{}}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(r.o.Bootstrap...), kgo.ClientID(m.name()), kgo.WithContext(m.ctx), kgo.Dialer(m.cable.dial),

@@ -1,9 +1,12 @@
 package drill
 
 import (
+	"crypto/tls"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // Protocol is how a group's members share partitions.
@@ -29,6 +32,7 @@ const (
 // Options says what to rehearse.
 type Options struct {
 	Bootstrap  []string
+	TLS        *tls.Config // nil: plaintext
 	Protocols  []Protocol
 	Members    int           // before the first event; at least 2
 	Partitions int           // of the topic
@@ -39,6 +43,14 @@ type Options struct {
 	Settle     time.Duration // how long a group must be still to count as settled
 	Timeout    time.Duration // for one event
 	Progress   func(format string, args ...any)
+}
+
+// secure adds TLS where it is asked for.
+func (o Options) secure(opts ...kgo.Opt) []kgo.Opt {
+	if o.TLS != nil {
+		opts = append(opts, kgo.DialTLSConfig(o.TLS))
+	}
+	return opts
 }
 
 // Defaults are a small group with the heartbeat that clients have by default.

@@ -22,11 +22,11 @@ type source struct {
 }
 
 func newSource(o Options, topic string) (*source, error) {
-	cl, err := kgo.NewClient(
+	cl, err := kgo.NewClient(o.secure(
 		kgo.SeedBrokers(o.Bootstrap...), kgo.ClientID("drill-producer"), kgo.DefaultProduceTopic(topic),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0), kgo.MaxBufferedRecords(100_000),
 		kgo.WithLogger(kgo.BasicLogger(io.Discard, kgo.LogLevelNone, nil)),
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}

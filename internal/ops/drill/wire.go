@@ -2,6 +2,7 @@ package drill
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -16,9 +17,10 @@ type cable struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 	dead  bool
+	tls   *tls.Config // nil: plaintext
 }
 
-func newCable() *cable { return &cable{conns: map[net.Conn]struct{}{}} }
+func newCable(conf *tls.Config) *cable { return &cable{conns: map[net.Conn]struct{}{}, tls: conf} }
 
 func (c *cable) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	var d net.Dialer
@@ -33,7 +35,14 @@ func (c *cable) dial(ctx context.Context, network, addr string) (net.Conn, error
 		return nil, errCut
 	}
 	c.conns[conn] = struct{}{}
-	return &plug{conn, c}, nil
+	if c.tls == nil {
+		return &plug{conn, c}, nil
+	}
+	conf := c.tls.Clone()
+	if conf.ServerName == "" {
+		conf.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	return tls.Client(&plug{conn, c}, conf), nil
 }
 
 // cut closes all connections and lets no new one through.
