@@ -117,6 +117,7 @@ func (s *Server) followMetadata(context.Context) error {
 		&controllerFinder{s: s},
 		publisher{"replicas", func(d *image.Delta, im *image.Image) { s.replicas.ApplyDelta(d, im) }},
 		publisher{"notices", s.warnAboutCompaction},
+		publisher{"keys", s.followKeys},
 		publisher{"metrics", func(d *image.Delta, _ *image.Image) {
 			for t := range d.DeletedTopics() {
 				s.metrics.Topics().Forget(t.Name)

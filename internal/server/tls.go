@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-io/tidemark/internal/config"
+	"github.com/tidemark-io/tidemark/internal/metadata/image"
 	"github.com/tidemark-io/tidemark/internal/tlsconf"
 )
 
@@ -111,6 +113,49 @@ func (l *listenerTLS) apply(s tlsconf.Settings, why string) {
 	l.current.Store(m)
 	l.reloaded(true)
 	l.log.Info("new connections get a new certificate", "listener", l.name, "because", why, "subject", m.Leaf.Subject, "until", m.Leaf.NotAfter)
+}
+
+// followKeys gives TLS listeners the keys that this broker's dynamic settings name
+// (DynamicBrokerConfig). As in Kafka, those with a listener's prefix count, and only
+// the stores can change while it serves.
+func (s *Server) followKeys(d *image.Delta, im *image.Image) {
+	own := strconv.Itoa(int(s.cfg.NodeID))
+	for r := range d.ChangedConfigs() {
+		if r.Type != image.ResourceBroker || r.Name != own {
+			continue
+		}
+		for name, l := range s.tls {
+			l.follow(reconfigured(s.cfg.Static, im.Configs.Get(r.Type, r.Name), name))
+		}
+	}
+}
+
+// reconfigured are a listener's settings with what of dynamic may change them.
+func reconfigured(static config.Layer, dynamic map[string]string, listener string) (tlsconf.Settings, error) {
+	layer := config.Layer{Source: config.SourceDynamicBroker, Values: map[string]string{}}
+	for _, key := range tlsconf.Reconfigurable {
+		name := config.ListenerPrefix(listener) + key
+		if v, ok := dynamic[name]; ok {
+			layer.Values[name] = v
+		}
+	}
+	return config.ListenerTLS(config.Effective(config.ScopeBroker, layer, static), listener)
+}
+
+// follow serves with other settings, if they are others.
+func (l *listenerTLS) follow(s tlsconf.Settings, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.reloaded(false)
+		l.log.Error("the new keys cannot be used; the old ones stay", "listener", l.name, "error", err)
+		return
+	}
+	if s.Equal(l.settings) {
+		return
+	}
+	l.stamps = stampsOf(s.Files())
+	l.apply(s, "its settings changed")
 }
 
 func stampsOf(files []string) []os.FileInfo {

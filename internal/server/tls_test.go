@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -126,6 +127,36 @@ func TestTLSReload(t *testing.T) {
 	if _, err := kept.Read(make([]byte, 8)); err != nil {
 		t.Errorf("the old connection: %v", err)
 	}
+	n.end(t)
+}
+
+// TestTLSDynamicKeystore: a keystore that AlterConfigs names, by the listener's
+// prefix, serves new connections; one that cannot be used changes nothing.
+func TestTLSDynamicKeystore(t *testing.T) {
+	ca := testkit.NewCA(t)
+	first, second := ca.Issue(testkit.Leaf{}), ca.Issue(testkit.Leaf{})
+	n := startTLS(t, "listener.name.out.ssl.keystore.location="+testkit.WriteFile(t, "own.pem", first.PEM()))
+	plain, secure := n.out.find(t, `clients +(\S+) \(PLAINTEXT\)`), n.out.find(t, `clients +(\S+) \(OUT, SSL\)`)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(plain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	alter := func(path string) {
+		r, err := kadm.NewClient(cl).AlterBrokerConfigs(ctx, []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "listener.name.out.ssl.keystore.location", Value: &path}}, 1)
+		if err != nil || r[0].Err != nil {
+			t.Fatalf("alter: %v, %+v", err, r)
+		}
+	}
+	alter("/no/such/file")
+	awaitOn(t, func() bool { return n.logs.has("the old one stays") })
+	if got := serialOf(t, secure, ca); got != first.Cert.SerialNumber.String() {
+		t.Errorf("after a bad setting: serial %s", got)
+	}
+	alter(testkit.WriteFile(t, "own.pem", second.PEM()))
+	awaitOn(t, func() bool { return serialOf(t, secure, ca) == second.Cert.SerialNumber.String() })
 	n.end(t)
 }
 

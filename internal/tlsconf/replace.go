@@ -26,6 +26,12 @@ func MayReplace(before, now *Material, s Settings) error {
 	return nil
 }
 
+// Equal says that two settings are the same.
+func (s Settings) Equal(o Settings) bool {
+	return s.Keystore == o.Keystore && s.Key == o.Key && s.Chain == o.Chain && s.KeyPassword == o.KeyPassword && s.Truststore == o.Truststore &&
+		s.Trusted == o.Trusted && s.ClientAuth == o.ClientAuth && s.MinVersion == o.MinVersion && s.MaxVersion == o.MaxVersion && slices.Equal(s.Suites, o.Suites)
+}
+
 // namesOf are the subject alternative names of a certificate.
 func namesOf(c *x509.Certificate) []string {
 	out := slices.Clone(c.DNSNames)
