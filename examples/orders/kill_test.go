@@ -49,6 +49,7 @@ func killTest(t *testing.T, addr string, s settings) {
 	shop, billing := start(t, bin, shopArgs), start(t, bin, billingArgs)
 	rng := rand.New(rand.NewPCG(testkit.Seed(t), 1))
 	db := waitForEffects(t, s)
+	want := orders * len(steps)
 	kills, productive := kills, 0
 	if testing.Short() {
 		kills = 10
@@ -57,7 +58,8 @@ func killTest(t *testing.T, addr string, s settings) {
 		// Two of three come while effects are being written, however slow the machine
 		// is; the third may hit the start, the join or the drain.
 		if n%3 != 2 {
-			if before := effects(t, db); waitFor(t, 5*time.Second, func() bool { return effects(t, db) > before }) {
+			before := effects(t, db)
+			if before < want && waitFor(t, time.Minute, func() bool { return effects(t, db) > before }) {
 				productive++
 			}
 			wait(t, time.Duration(rng.IntN(100))*time.Millisecond)
@@ -71,7 +73,6 @@ func killTest(t *testing.T, addr string, s settings) {
 		}
 		billing = start(t, bin, billingArgs)
 	}
-	want := orders * len(steps)
 	t.Logf("%d kills, %d of them after effects of that process; %d of %d effects at the last one", kills, productive, effects(t, db), want)
 	if productive < kills/4 {
 		t.Errorf("only %d of %d kills came while effects were written: the test proves little", productive, kills)
@@ -93,7 +94,7 @@ func waitForEffects(t *testing.T, s settings) *sql.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	there := waitFor(t, time.Minute, func() bool {
+	there := waitFor(t, 3*time.Minute, func() bool {
 		_, err := db.Exec("SELECT count(*) FROM billing_effects")
 		return err == nil
 	})
