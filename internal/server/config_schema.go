@@ -7,6 +7,7 @@ import (
 	"github.com/tidemark-io/tidemark/internal/config"
 	"github.com/tidemark-io/tidemark/internal/kerrors"
 	"github.com/tidemark-io/tidemark/internal/metadata/image"
+	"github.com/tidemark-io/tidemark/internal/tlsconf"
 )
 
 // configSchema tells the controller core about config keys.
@@ -49,6 +50,12 @@ func (c configSchema) Validate(r image.Resource, existing, proposed map[string]s
 				return kerrors.New(kerrors.InvalidRequest, "%v", err)
 			}
 			return invalidConfig(err)
+		}
+		if scope == config.ScopeBroker && slices.Contains(tlsconf.Reconfigurable, name) { // DynamicBrokerConfig.validateConfigs
+			return kerrors.New(kerrors.InvalidRequest, "These security configs can be dynamically updated only per-listener using the listener prefix: [%s]", name)
+		}
+		if scope == config.ScopeBroker && tlsconf.NeedsRestart(name) {
+			return kerrors.New(kerrors.InvalidRequest, "%s cannot change while its listener serves: set it in the configuration file and restart", name)
 		}
 		if k, known := config.Lookup(scope, name); scope == config.ScopeBroker && known && k.ReadOnly {
 			return kerrors.New(kerrors.InvalidRequest, "Cannot update these configs dynamically: [%s]", name)

@@ -15,6 +15,9 @@ import (
 func (s *Server) collectMetrics() {
 	s.metrics.CollectSockets("broker", s.clients.Stats)
 	s.metrics.CollectSockets("controller", s.controller.Stats)
+	for name, l := range s.tls {
+		s.metrics.CollectTLS(name, l.sample)
+	}
 	for kind, waiting := range s.replicas.Waiting() {
 		s.metrics.CollectPurgatory(kind, waiting)
 	}

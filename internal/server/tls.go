@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-io/tidemark/internal/config"
 	"github.com/tidemark-io/tidemark/internal/metadata/image"
+	"github.com/tidemark-io/tidemark/internal/telemetry"
 	"github.com/tidemark-io/tidemark/internal/tlsconf"
 )
 
@@ -30,10 +31,11 @@ const (
 // there: a folder that hangs holds nobody up. A file that cannot be used changes
 // nothing but the log and a metric.
 type listenerTLS struct {
-	name     string
-	log      *slog.Logger
-	reloaded func(ok bool) // counts
-	current  atomic.Pointer[tlsconf.Material]
+	name    string
+	log     *slog.Logger
+	current atomic.Pointer[tlsconf.Material]
+	taken   atomic.Int64 // new keys that serve, and
+	refused atomic.Int64 // those that could not
 
 	lastCheck atomic.Int64 // of the files, in nanoseconds since the epoch
 	checking  atomic.Bool  // a goroutine is at it
@@ -46,7 +48,7 @@ type listenerTLS struct {
 // newListenerTLS reads the stores of a listener. What is wrong in them is a
 // *config.Error.
 func newListenerTLS(name string, s tlsconf.Settings, log *slog.Logger) (*listenerTLS, error) {
-	l := &listenerTLS{name: name, log: log, settings: s, stamps: stampsOf(s.Files()), reloaded: func(bool) {}}
+	l := &listenerTLS{name: name, log: log, settings: s, stamps: stampsOf(s.Files())}
 	l.lastCheck.Store(time.Now().UnixNano())
 	m, err := tlsconf.Server(s, readStore, time.Now())
 	if err != nil {
@@ -102,7 +104,7 @@ func (l *listenerTLS) apply(s tlsconf.Settings, why string) {
 		err = tlsconf.MayReplace(l.current.Load(), m, s)
 	}
 	if err != nil {
-		l.reloaded(false)
+		l.refused.Add(1)
 		l.log.Error("the new certificate cannot be used; the old one stays", "listener", l.name, "because", why, "error", err)
 		return
 	}
@@ -111,7 +113,7 @@ func (l *listenerTLS) apply(s tlsconf.Settings, why string) {
 	}
 	l.settings = s
 	l.current.Store(m)
-	l.reloaded(true)
+	l.taken.Add(1)
 	l.log.Info("new connections get a new certificate", "listener", l.name, "because", why, "subject", m.Leaf.Subject, "until", m.Leaf.NotAfter)
 }
 
@@ -147,7 +149,7 @@ func (l *listenerTLS) follow(s tlsconf.Settings, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.reloaded(false)
+		l.refused.Add(1)
 		l.log.Error("the new keys cannot be used; the old ones stay", "listener", l.name, "error", err)
 		return
 	}
@@ -156,6 +158,10 @@ func (l *listenerTLS) follow(s tlsconf.Settings, err error) {
 	}
 	l.stamps = stampsOf(s.Files())
 	l.apply(s, "its settings changed")
+}
+
+func (l *listenerTLS) sample() telemetry.TLSSample {
+	return telemetry.TLSSample{Expires: l.current.Load().Expires(), Reloaded: l.taken.Load(), Refused: l.refused.Load()}
 }
 
 func stampsOf(files []string) []os.FileInfo {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -144,10 +145,21 @@ func TestTLSDynamicKeystore(t *testing.T) {
 	defer cl.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	set := func(name, value string) error {
+		r, err := kadm.NewClient(cl).AlterBrokerConfigs(ctx, []kadm.AlterConfig{{Op: kadm.SetConfig, Name: name, Value: &value}}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r[0].Err
+	}
 	alter := func(path string) {
-		r, err := kadm.NewClient(cl).AlterBrokerConfigs(ctx, []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "listener.name.out.ssl.keystore.location", Value: &path}}, 1)
-		if err != nil || r[0].Err != nil {
-			t.Fatalf("alter: %v, %+v", err, r)
+		if err := set("listener.name.out.ssl.keystore.location", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"ssl.keystore.location", "listener.name.out.ssl.client.auth"} {
+		if err := set(name, "none"); !errors.Is(err, kerr.InvalidRequest) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	alter("/no/such/file")

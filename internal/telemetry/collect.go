@@ -65,6 +65,16 @@ func (r *Registry) CollectSockets(server string, read func() SocketStats) {
 	})
 }
 
+// CollectTLS reads a TLS listener's keys when scraped.
+func (r *Registry) CollectTLS(listener string, read func() TLSSample) {
+	r.onScrape([]*metric{tlsExpiry, tlsReloads}, prometheus.Labels{"listener": listener}, func(emit func(*metric, float64, ...string)) {
+		s := read()
+		emit(tlsExpiry, float64(s.Expires.Unix()))
+		emit(tlsReloads, float64(s.Reloaded), "ok")
+		emit(tlsReloads, float64(s.Refused), "refused")
+	})
+}
+
 // CollectPurgatory reads how many operations of a kind wait when scraped.
 func (r *Registry) CollectPurgatory(kind string, waiting func() int) {
 	r.onScrape([]*metric{purgatorySize}, prometheus.Labels{"kind": kind}, func(emit func(*metric, float64, ...string)) {

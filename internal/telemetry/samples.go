@@ -12,6 +12,12 @@ type RequestSample struct {
 	Send              time.Duration // from the answer to the last byte written
 }
 
+// TLSSample is what a TLS listener serves with.
+type TLSSample struct {
+	Expires           time.Time // the earliest end of a certificate
+	Reloaded, Refused int64     // new keys that serve, and that could not
+}
+
 // SocketStats are the sizes of one network server at this moment.
 type SocketStats struct {
 	Connections        int

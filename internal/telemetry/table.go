@@ -56,7 +56,10 @@ var (
 	requestMemory    = define("tidemark_request_memory_bytes", gauge, "Memory taken from the request budget.", "server")
 	requestLimit     = define("tidemark_request_memory_limit_bytes", gauge, "The request budget (queued.max.request.bytes).", "server")
 	budgetWaiters    = define("tidemark_request_memory_waiters", gauge, "Connections that wait for memory before they read on.", "server")
-	purgatorySize    = define("tidemark_purgatory_operations", gauge, "Operations that wait for something to happen to a partition.", "kind")
+	tlsExpiry        = define("tidemark_tls_certificate_expiry_seconds", gauge, "When the certificate of a TLS listener ends, in seconds since the epoch.", "listener")
+	tlsReloads       = define("tidemark_tls_reloads_total", counter,
+		"New keys that a TLS listener was given while it served: ok serves new connections, refused left the old ones in place (the log says why).", "listener", "outcome")
+	purgatorySize = define("tidemark_purgatory_operations", gauge, "Operations that wait for something to happen to a partition.", "kind")
 )
 
 // Storage.

@@ -48,6 +48,7 @@ func filled() *Registry {
 		return SocketStats{RequestsInFlight: 2, RequestMemoryBytes: 512, RequestMemoryLimit: 1024}
 	})
 	r.CollectSockets("controller", func() SocketStats { return SocketStats{} })
+	r.CollectTLS("SSL", func() TLSSample { return TLSSample{Expires: time.Unix(1800000000, 0), Reloaded: 2, Refused: 1} })
 	r.CollectPurgatory("fetch", func() int { return 7 })
 	r.CollectPurgatory("produce", func() int { return 0 })
 	r.CollectMetadata(func() MetadataSample {

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // MayReplace says why the certificate of now may not take the place of that of
@@ -24,6 +25,14 @@ func MayReplace(before, now *Material, s Settings) error {
 		}
 	}
 	return nil
+}
+
+// NeedsRestart says that a setting with a listener's prefix is one that a listener
+// takes up only when it starts (SslConfigs.NON_RECONFIGURABLE_CONFIGS).
+func NeedsRestart(name string) bool {
+	rest, prefixed := strings.CutPrefix(name, "listener.name.")
+	_, key, _ := strings.Cut(rest, ".")
+	return prefixed && slices.Contains(ServerKeys, key) && !slices.Contains(Reconfigurable, key)
 }
 
 // Equal says that two settings are the same.
