@@ -129,6 +129,7 @@ func (m *Manager) createAll(im *image.Image, changes image.LocalChanges) {
 	}
 	m.parallel(len(locals), func(i int) { m.become(parts[i], locals[i].After) })
 	m.table.Store(edit.table())
+	m.logs.SyncNames()
 	for i, p := range parts {
 		v := p.view.Load()
 		if v.check() == kerrors.None {

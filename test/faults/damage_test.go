@@ -80,7 +80,8 @@ func flipped(b []byte) []byte {
 // and everything acknowledged is there.
 func TestDamagedFiles(t *testing.T) {
 	const topic, partitions = "damage", int32(2)
-	s := testkit.StartServer(t, "", "--set", "log.segment.bytes=1048576", "--set", "log.index.interval.bytes=512")
+	s := testkit.StartServer(t, "", "--set", "log.segment.bytes=1048576", "--set", "log.index.interval.bytes=512",
+		"--set", "log.flush.offset.checkpoint.interval.ms=200")
 	newTopic(t, s.Bootstrap(), topic, partitions)
 	l := newLedger()
 	stop := load(t, s.Bootstrap(), topic, partitions, l)
@@ -110,6 +111,12 @@ func TestDamagedFiles(t *testing.T) {
 				name = d.name + " after a stop"
 			}
 			waitForAcks(t, l, l.count()+300)
+			if strings.HasSuffix(d.pattern, "index") { // there is none before a checkpoint has written entries
+				eventually(t, "an index file", func() bool {
+					files, _ := filepath.Glob(filepath.Join(s.Dir, d.pattern))
+					return len(files) > 0
+				})
+			}
 			if clean {
 				s.Stop()
 			} else {

@@ -25,23 +25,17 @@ const MaxFileBytes = 64 << 20
 // the folder. On error the old content is still there; the temporary file is
 // removed when that is possible.
 func WriteFile(fs vfs.FS, path string, data []byte) error {
-	return writeFile(fs, path, data, true, true)
-}
-
-// WriteFileUnnamed is WriteFile without the fsync of the folder: a power cut
-// leaves the old content or the new, until the caller syncs the folder.
-func WriteFileUnnamed(fs vfs.FS, path string, data []byte) error {
-	return writeFile(fs, path, data, true, false)
+	return writeFile(fs, path, data, true)
 }
 
 // WriteFileNoSync replaces path by data without waiting for the disk. A power
 // cut may leave the old content, the new, or a file cut short, so the format
 // must carry a checksum and the caller must have another source.
 func WriteFileNoSync(fs vfs.FS, path string, data []byte) error {
-	return writeFile(fs, path, data, false, false)
+	return writeFile(fs, path, data, false)
 }
 
-func writeFile(fs vfs.FS, path string, data []byte, sync, syncName bool) error {
+func writeFile(fs vfs.FS, path string, data []byte, sync bool) error {
 	tmp := path + TempSuffix
 	if err := fill(fs, tmp, data, sync); err != nil {
 		dropTemp(fs, tmp)
@@ -51,7 +45,7 @@ func writeFile(fs vfs.FS, path string, data []byte, sync, syncName bool) error {
 		dropTemp(fs, tmp)
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if !syncName {
+	if !sync {
 		return nil
 	}
 	if err := fs.SyncDir(filepath.Dir(path)); err != nil {

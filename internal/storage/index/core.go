@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync"
 
 	"github.com/tidemark-io/tidemark/internal/storage/filecache"
@@ -41,6 +42,7 @@ type core struct {
 	first   int    // index of the first entry in tail; tail reaches to n
 	tail    []byte // nil until the first append or load
 	long    bool   // the file is longer than written entries (preallocated)
+	made    bool   // there is a file
 }
 
 func (c *core) init(fc *filecache.Cache, name filecache.Namer, kind uint8, base int64, maxBytes, size int) {
@@ -49,22 +51,12 @@ func (c *core) init(fc *filecache.Cache, name filecache.Namer, kind uint8, base 
 	c.maxBytes = maxBytes / size * size
 }
 
-// create makes the file, empty and preallocated; an old one is emptied.
-func (c *core) create() error {
-	h, err := c.slot.Acquire(true)
-	if err != nil {
-		return err
-	}
-	defer h.Release()
+// create says that the segment is new: there is no file before the first write.
+// Thousands of partitions that nobody writes to then have none, and a new one
+// costs two files less.
+func (c *core) create() {
 	c.forget()
-	if err := h.Truncate(0); err != nil {
-		return err
-	}
-	if err := h.Truncate(int64(c.maxBytes)); err != nil {
-		return err
-	}
-	c.long = true
-	return nil
+	c.made = false
 }
 
 // forget empties the memory side.
@@ -86,6 +78,7 @@ func (c *core) load() (trimmed bool, err error) {
 		return false, fmt.Errorf("%w: %s has %d bytes, not whole entries of %d", ErrCorrupt, h.Name(), size, c.size)
 	}
 	c.forget()
+	c.made = true
 	c.n = int(size) / c.size
 	c.written, c.first = c.n, c.n
 	if c.n == 0 {
@@ -110,9 +103,14 @@ const maxIndexBytes = 1 << 30
 const adoptBytes = 64 << 10
 
 // adopt takes the leading entries of the file that count accepts. What follows
-// them is cut off, unless it is the zeros of preallocation.
+// them is cut off, unless it is the zeros of preallocation. A missing file has
+// none, and stays missing.
 func (c *core) adopt(count func(b []byte) int) error {
-	h, err := c.slot.Acquire(true)
+	h, err := c.slot.Acquire(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		c.create()
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -122,6 +120,7 @@ func (c *core) adopt(count func(b []byte) int) error {
 		return err
 	}
 	c.forget()
+	c.made = true
 	b, err := c.readUsed(h, min(size, maxIndexBytes))
 	if err != nil {
 		return err
@@ -192,7 +191,7 @@ func (c *core) shrink() {
 // added.
 func (c *core) backlog() bool { return c.n-c.written >= 4*tailKeep }
 
-// flush writes what the file lacks.
+// flush writes what the file lacks; the first entries make it.
 func (c *core) flush() error {
 	if c.written == c.n {
 		return nil
@@ -202,6 +201,7 @@ func (c *core) flush() error {
 		return err
 	}
 	defer h.Release()
+	c.made = true
 	if !c.long {
 		if err := h.Truncate(int64(max(c.maxBytes, c.n*c.size))); err != nil {
 			return err
@@ -215,12 +215,13 @@ func (c *core) flush() error {
 	return nil
 }
 
-// seal writes everything and trims the file to its entries.
-func (c *core) seal() error {
+// seal writes everything and trims the file to its entries. must makes a file
+// although there are none.
+func (c *core) seal(must bool) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
-	if !c.long {
+	if !c.long && (c.made || !must) {
 		return nil
 	}
 	h, err := c.slot.Acquire(true)
@@ -228,6 +229,10 @@ func (c *core) seal() error {
 		return err
 	}
 	defer h.Release()
+	c.made = true
+	if !c.long {
+		return nil
+	}
 	if err := h.Truncate(int64(c.n * c.size)); err != nil {
 		return err
 	}

@@ -9,10 +9,11 @@
 //
 // All numbers are big-endian. An offset entry names the last offset of a batch
 // and where that batch starts; a time entry says that no record up to and
-// including its offset is newer than its timestamp. While a segment is active
-// its two sparse indexes are preallocated to segment.index.bytes (rounded down
-// to whole entries), with zeros behind the last entry, and trimmed when the
-// segment is rolled or closed.
+// including its offset is newer than its timestamp. The two sparse indexes of
+// an active segment have no file before their first entries are written; from
+// then on it is preallocated to segment.index.bytes (rounded down to whole
+// entries), with zeros behind the last entry, and trimmed when the segment is
+// rolled or closed.
 //
 // Purpose: find a file position by offset, and an offset by time, without
 // holding an index in memory. The newest entries are kept in memory and written

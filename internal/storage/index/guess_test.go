@@ -32,9 +32,7 @@ func TestLookupOfUnevenOffsets(t *testing.T) {
 			}
 			x := &Offset{}
 			x.Init(filecache.New(fs, 2), fixed("/d/x.index"), 0, base, 10<<20)
-			if err := x.Create(); err != nil {
-				t.Fatal(err)
-			}
+			x.Create()
 			entries := make([]OffsetEntry, 0, n)
 			at := OffsetEntry{Offset: base}
 			for i := range n {

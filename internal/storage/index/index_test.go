@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	iofs "io/fs"
 	"math"
 	"path/filepath"
 	"testing"
@@ -61,7 +62,17 @@ func TestPreallocateAndTrim(t *testing.T) {
 		}
 		return info.Size()
 	}
-	if err := x.Create(); err != nil || size() != 1000 {
+	x.Create()
+	if err := x.Seal(false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fs.Stat("/d/x.index"); !errors.Is(err, iofs.ErrNotExist) {
+		t.Fatalf("an index without entries has a file before it must: %v", err)
+	}
+	if err := x.Append(OffsetEntry{Offset: 10, Position: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Flush(); err != nil || size() != 1000 {
 		t.Fatalf("%v, %d bytes", err, size())
 	}
 	for i := range int64(125) {
@@ -75,7 +86,7 @@ func TestPreallocateAndTrim(t *testing.T) {
 	if !x.Full() {
 		t.Error("125 entries of 8 bytes do not fill 1005 bytes")
 	}
-	if err := x.Seal(); err != nil || size() != 1000 || x.Entries() != 125 {
+	if err := x.Seal(true); err != nil || size() != 1000 || x.Entries() != 125 {
 		t.Fatalf("%v, %d bytes, %d entries", err, size(), x.Entries())
 	}
 	if err := x.TruncateTo(400); err != nil || x.Entries() != 39 || size() != 39*8 {
@@ -89,9 +100,7 @@ func TestOffsetModel(t *testing.T) {
 		fs := vfs.NewMem()
 		base := rapid.Int64Range(0, 1<<40).Draw(t, "base")
 		x := newOffset(t, fs, base, 1<<20)
-		if err := x.Create(); err != nil {
-			t.Fatal(err)
-		}
+		x.Create()
 		var list []OffsetEntry
 		last := OffsetEntry{Offset: base, Position: 0}
 		must := func(err error) {
@@ -120,7 +129,7 @@ func TestOffsetModel(t *testing.T) {
 				}
 			},
 			"reload": func(*rapid.T) {
-				must(x.Seal())
+				must(x.Seal(true))
 				x = newOffset(t, fs, base, 1<<20)
 				must(x.Load())
 			},
@@ -169,9 +178,7 @@ func TestTimeIndex(t *testing.T) {
 	}
 	var x Time
 	x.Init(filecache.New(fs, 2), fixed("/d/x.timeindex"), 0, 100, 1<<16)
-	if err := x.Create(); err != nil {
-		t.Fatal(err)
-	}
+	x.Create()
 	for i := range int64(500) {
 		// Every second append brings no newer timestamp and adds nothing.
 		if err := x.Append(TimeEntry{TimestampMs: 1000 + i/2, Offset: 100 + i}, false); err != nil {
@@ -329,9 +336,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 	x := &Offset{}
 	x.Init(filecache.New(fs, 2), fixed("/d/x.index"), 0, 0, 10<<20)
-	if err := x.Create(); err != nil {
-		b.Fatal(err)
-	}
+	x.Create()
 	for i := range int64(260_000) {
 		if err := x.Append(OffsetEntry{Offset: 40 * (i + 1), Position: 4100 * (i + 1)}); err != nil {
 			b.Fatal(err)

@@ -22,8 +22,8 @@ func (x *Offset) Init(fc *filecache.Cache, name filecache.Namer, kind uint8, bas
 	x.c.init(fc, name, kind, base, maxBytes, OffsetEntrySize)
 }
 
-// Create makes the file anew, empty and preallocated.
-func (x *Offset) Create() error { return x.c.create() }
+// Create says that the segment is new and has no file yet.
+func (x *Offset) Create() { x.c.create() }
 
 // Load opens a trimmed file as it is. An index that was not trimmed (its
 // broker was killed) is taken as far as its entries grow. The error is
@@ -40,7 +40,7 @@ func (x *Offset) Load() error {
 }
 
 // Adopt takes the leading entries whose offsets and positions grow and lie
-// below both limits, and cuts the file behind them. A missing file is made.
+// below both limits, and cuts the file behind them. A missing file has none.
 func (x *Offset) Adopt(offsetLimit, positionLimit int64) error {
 	err := x.c.adopt(func(b []byte) int { return validOffsets(b, x.c.base, offsetLimit, positionLimit) })
 	if err != nil {
@@ -160,8 +160,8 @@ func (x *Offset) Entries() int { return x.c.n }
 // Flush writes the entries that are only in memory.
 func (x *Offset) Flush() error { return x.c.flush() }
 
-// Seal writes everything and trims the file.
-func (x *Offset) Seal() error { return x.c.seal() }
+// Seal writes everything and trims the file; must makes one that is missing.
+func (x *Offset) Seal(must bool) error { return x.c.seal(must) }
 
 // Sync makes the written file durable.
 func (x *Offset) Sync() error { return x.c.sync() }

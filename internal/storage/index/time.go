@@ -23,10 +23,10 @@ func (x *Time) Init(fc *filecache.Cache, name filecache.Namer, kind uint8, base 
 	x.last = TimeEntry{TimestampMs: -1, Offset: base}
 }
 
-// Create makes the file anew, empty and preallocated.
-func (x *Time) Create() error {
+// Create says that the segment is new and has no file yet.
+func (x *Time) Create() {
 	x.last = TimeEntry{TimestampMs: -1, Offset: x.c.base}
-	return x.c.create()
+	x.c.create()
 }
 
 // Load is Offset.Load.
@@ -120,8 +120,8 @@ func (x *Time) Entries() int { return x.c.n }
 // Flush writes the entries that are only in memory.
 func (x *Time) Flush() error { return x.c.flush() }
 
-// Seal writes everything and trims the file.
-func (x *Time) Seal() error { return x.c.seal() }
+// Seal writes everything and trims the file; must makes one that is missing.
+func (x *Time) Seal(must bool) error { return x.c.seal(must) }
 
 // Sync makes the written file durable.
 func (x *Time) Sync() error { return x.c.sync() }

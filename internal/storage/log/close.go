@@ -36,7 +36,7 @@ func (l *Log) close() error {
 	if err := l.epochs.FlushBelow(l.end.Load()); err != nil {
 		return err
 	}
-	w := syncWork{names: l.newNames, sealed: l.unsynced, active: active}
+	w := syncWork{id: l.newID, names: l.newNames, sealed: l.unsynced, active: active}
 	if err := l.run(&w); err != nil {
 		return err
 	}

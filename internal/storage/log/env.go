@@ -40,6 +40,9 @@ type env struct {
 	// appended says that sizeBytes were appended to l and what the topic's
 	// durability makes of it. Called without Log.mu.
 	appended func(l *Log, sizeBytes int, end int64)
+	// named returns once the name of the log's folder, the made-th of its data
+	// folder, is on disk. Unused where no log has one.
+	named func(made int64) error
 	// sync asks for a sync of l soon, for instance after a roll.
 	sync func(l *Log)
 	// durable hears that an fsync covered everything below end.

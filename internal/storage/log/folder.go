@@ -37,6 +37,9 @@ type folder struct {
 	stale    map[types.TopicPartition]bool // deleted, maybe still in the files
 
 	names groupSync // of the partition folders
+	// made counts the partition folders that were made; the first named of them
+	// have their names on disk.
+	made, named atomic.Int64
 
 	checkpointMu sync.Mutex                     // one writer of the checkpoint files
 	starts       map[types.TopicPartition]int64 // what the log start file says; nil unknown
@@ -54,7 +57,8 @@ func newFolder(m *Manager, dir *logdir.Dir) *folder {
 		fs: m.o.FS, cache: m.cache, logger: m.o.Logger.With(slog.String("dir", dir.Path)),
 		now: m.o.Now, jitter: m.o.Jitter, err: f.err, offline: f.offline,
 		appended: f.appended, durable: m.o.OnDurable, moved: f.moved, later: f.later,
-		sync: func(l *Log) { f.loop.Request(l) },
+		named: f.syncNamesTo,
+		sync:  func(l *Log) { f.loop.Request(l) },
 	}
 	f.env.configsKnown = m.o.ConfigsKnown
 	f.env.producerExpirationMs.Store(m.o.ProducerExpirationMs)
@@ -119,7 +123,22 @@ func (f *folder) appended(l *Log, sizeBytes int, end int64) {
 // syncNames makes the names of the partition folders durable, together for all
 // that ask at the same time.
 func (f *folder) syncNames() error {
-	return f.names.do(func() error { return f.m.o.FS.SyncDir(f.dir.Path) })
+	return f.names.do(func() error {
+		made := f.made.Load()
+		if err := f.m.o.FS.SyncDir(f.dir.Path); err != nil {
+			return err
+		}
+		f.named.Store(made) // one sync at a time
+		return nil
+	})
+}
+
+// syncNamesTo is syncNames unless the first made names are on disk.
+func (f *folder) syncNamesTo(made int64) error {
+	if f.named.Load() >= made {
+		return nil
+	}
+	return f.syncNames()
 }
 
 // due brings the next checkpoint forward; f.mu is held.

@@ -38,6 +38,9 @@ func open(e *env, src source) (*Log, error) {
 	l := &Log{tp: src.tp, env: e, dir: src.dir, folder: segment.NewFolder(src.path), strayOf: none}
 	l.cfg.Store(&src.cfg)
 	l.topicID.Store(&src.topicID)
+	// A killed process may have left the id in the page cache only. The first sync
+	// of the log saw to it: what is durable above the log start came with one.
+	l.newID = !src.clean && !src.topicID.IsZero() && src.recoveryPoint <= src.logStart
 	l.unstable.Store(none)
 	files, err := l.tidy()
 	if err != nil {
@@ -149,7 +152,9 @@ func (l *Log) loadSegments(files []logFile, src *source) error {
 		segs = append(segs, segment.Open(f.base, f.size, i < len(files)-1, l.segmentOptions()))
 	}
 	if len(segs) == 0 {
-		seg, err := segment.Create(src.logStart, l.segmentOptions())
+		o := l.segmentOptions()
+		o.NoFiles = true // tidy removed indexes without a log
+		seg, err := segment.Create(src.logStart, o)
 		if err != nil {
 			return err
 		}
@@ -255,6 +260,12 @@ func (l *Log) finishRecovery(end int64) {
 // settle makes durable what open recovered. Names too: a segment whose file
 // survived by luck must not vanish later.
 func (l *Log) settle() error {
+	if l.newID && len(l.unsettled) > 0 {
+		if err := logdir.SyncPartitionMetadata(l.env.fs, l.folder.Path()); err != nil {
+			return err
+		}
+		l.newID = false
+	}
 	for _, s := range l.unsettled {
 		if err := s.SyncAll(); err != nil {
 			return err

@@ -51,6 +51,8 @@ type Log struct {
 	unsynced    []*segment.Segment // sealed, not yet synced
 	snapshots   []string           // taken without sync
 	newNames    bool               // the folder has names that are not synced
+	newID       bool               // the topic id may not be on disk
+	made        int64              // when the folder was made (folder.made), 0 before this process
 	flushGen    uint64             // what FlushUpTo saw
 	flushEnd    int64
 	flushBytes  int64

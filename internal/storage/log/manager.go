@@ -126,9 +126,9 @@ func (m *Manager) attach(f *folder, l *Log) bool {
 
 // Create makes the log of a partition in the folder with the fewest, or returns
 // the one that is there if it has the same topic id (INCONSISTENT_TOPIC_ID
-// otherwise). After a power cut the folder is there; the names in it are on disk
-// before the first record counts as durable, and without records a log that
-// lost them is made anew.
+// otherwise). SyncNames sees to it that a power cut leaves the folder. The topic
+// id and all names are on disk before the first record counts as durable; without
+// records a log that lost them is made anew by the next Create.
 func (m *Manager) Create(tp types.TopicPartition, topicID types.UUID, cfg config.TopicConfig) (*Log, error) {
 	return m.CreateIn(types.UnassignedDir, tp, topicID, cfg)
 }
@@ -190,13 +190,16 @@ func (f *folder) create(tp types.TopicPartition, topicID types.UUID, cfg config.
 	if err := fs.MkdirAll(path); err != nil {
 		return nil, err
 	}
+	made := f.made.Add(1)
 	l, err := open(f.env, source{tp: tp, path: path, dir: f.dir, cfg: cfg, clean: true})
 	if err != nil {
 		return nil, err
 	}
-	// The names in the folder wait for the first Sync (newNames). The topic id
-	// comes before any record, so a file with records has it beside it.
-	if err = errors.Join(l.identify(topicID), f.syncNames()); err != nil {
+	l.made = made
+	// Nothing waits for the disk here: names and topic id are the first Sync's
+	// (newNames, newID). The id is written before any record, so a file with records
+	// has it beside it after a kill.
+	if err = l.identify(topicID); err != nil {
 		l.abandon()
 		return nil, err
 	}
@@ -217,12 +220,25 @@ func (l *Log) identify(id types.UUID) error {
 	}
 	l.topicID.Store(&id)
 	l.mu.Lock()
-	l.newNames = true
+	l.newID, l.newNames = true, true
 	l.mu.Unlock()
 	if l.end.Load() > l.start.Load() {
 		l.env.sync(l) // nobody else may, for long
 	}
 	return nil
+}
+
+// SyncNames makes the folders of new logs durable, those of each data folder
+// together: for whoever made many. A data folder that cannot goes offline.
+func (m *Manager) SyncNames() {
+	for _, f := range m.folders {
+		if f.err() != nil {
+			continue
+		}
+		if err := f.syncNamesTo(f.made.Load()); err != nil {
+			f.offline(err)
+		}
+	}
 }
 
 // choose returns the folder for a new log: the named one, or the one with the
@@ -437,8 +453,10 @@ func (f *folder) close(clean bool) error {
 	return f.writeCheckpoints()
 }
 
+// closeLogs closes many logs at the same time: those that nobody wrote to yet wait
+// for the sync of their names and topic ids.
 func (f *folder) closeLogs(logs []*Log) error {
-	return each(logs, f.m.o.RecoveryThreadsPerDir, func(l *Log) error {
+	return each(logs, syncsAtOnce, func(l *Log) error {
 		if err := l.close(); err != nil {
 			return fmt.Errorf("close the log of %s: %w", l.tp, err)
 		}
@@ -520,6 +538,12 @@ func (f *folder) load() error {
 				src.recoveryPoint, src.logStart = points[src.tp], starts[src.tp]
 				srcs = append(srcs, src)
 			}
+		}
+	}
+	if !f.dir.CleanStart {
+		// A process that was killed may not have come to it.
+		if err := f.syncNames(); err != nil {
+			return err
 		}
 	}
 	scans := make(chan struct{}, f.m.o.RecoveryThreadsPerDir)

@@ -1,6 +1,7 @@
 package log
 
 import (
+	"github.com/tidemark-io/tidemark/internal/storage/logdir"
 	"github.com/tidemark-io/tidemark/internal/storage/producerstate"
 	"github.com/tidemark-io/tidemark/internal/storage/segment"
 )
@@ -22,7 +23,7 @@ func (l *Log) FlushUpTo() int64 {
 }
 
 // Sync implements commit.Flushable: it makes everything below the last
-// FlushUpTo durable, names first, then segments in order, and advances
+// FlushUpTo durable, topic id and names first, then segments in order, and advances
 // DurableEndOffset. A truncation that came between makes the offset void, not
 // the sync. An error is final for the folder.
 func (l *Log) Sync() error {
@@ -33,8 +34,8 @@ func (l *Log) Sync() error {
 	}
 	l.mu.Lock()
 	gen, end, bytes := l.flushGen, l.flushEnd, l.flushBytes
-	w := syncWork{names: l.newNames, sealed: l.unsynced, snapshots: l.snapshots, active: l.active()}
-	l.newNames, l.unsynced, l.snapshots = false, nil, nil
+	w := syncWork{id: l.newID, names: l.newNames, sealed: l.unsynced, snapshots: l.snapshots, active: l.active()}
+	l.newID, l.newNames, l.unsynced, l.snapshots = false, false, nil, nil
 	l.mu.Unlock()
 	if err := l.run(&w); err != nil {
 		if l.gone.Load() {
@@ -53,6 +54,7 @@ func (l *Log) Sync() error {
 
 // syncWork is what one Sync has to do.
 type syncWork struct {
+	id        bool
 	names     bool
 	sealed    []*segment.Segment
 	snapshots []string
@@ -60,6 +62,17 @@ type syncWork struct {
 }
 
 func (l *Log) run(w *syncWork) error {
+	if w.id {
+		// Before the names: its sync commits them too.
+		if err := logdir.SyncPartitionMetadata(l.env.fs, l.folder.Path()); err != nil {
+			return err
+		}
+	}
+	if l.made > 0 {
+		if err := l.env.named(l.made); err != nil {
+			return err
+		}
+	}
 	if w.names {
 		if err := l.env.fs.SyncDir(l.folder.Path()); err != nil {
 			return err

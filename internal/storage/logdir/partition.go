@@ -70,8 +70,34 @@ func ReadPartitionMetadata(fsys vfs.FS, partitionDir string) (id types.UUID, ok 
 	return id, true, nil
 }
 
-// WritePartitionMetadata stores the topic id of a partition's folder; it is
-// durable once the caller has synced that folder.
+// WritePartitionMetadata stores the topic id of a partition's folder that has
+// none. It is durable after SyncPartitionMetadata and a sync of that folder; a
+// power cut before leaves no file, the file, or one that is cut short, which is
+// as good as none: the metadata log has the id too.
 func WritePartitionMetadata(fsys vfs.FS, partitionDir string, topicID types.UUID) error {
-	return checkpoint.WriteFileUnnamed(fsys, filepath.Join(partitionDir, PartitionMetadataFile), EncodePartitionMetadata(topicID))
+	path := filepath.Join(partitionDir, PartitionMetadataFile)
+	f, err := fsys.Create(path)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if _, err = f.WriteAt(EncodePartitionMetadata(topicID), 0); err == nil {
+		f.WriteOut() // by the time of the sync, which the first record waits for, it is there
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = fsys.Remove(path) // what is left of it says nothing
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// SyncPartitionMetadata makes the content of the file durable, where there is one.
+func SyncPartitionMetadata(fsys vfs.FS, partitionDir string) error {
+	f, err := fsys.OpenReadWrite(filepath.Join(partitionDir, PartitionMetadataFile), false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -44,11 +44,22 @@ func (s *Segment) ensure() error {
 	return nil
 }
 
+// loadIndexes opens both sparse indexes. A segment without records may have none.
 func (s *Segment) loadIndexes() error {
+	empty := s.Size() == 0
 	if err := s.offsets.Load(); err != nil {
-		return err
+		if !empty || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		s.offsets.Create()
 	}
-	return s.times.Load()
+	if err := s.times.Load(); err != nil {
+		if !empty || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		s.times.Create()
+	}
+	return nil
 }
 
 // checkTail proves the last offset entry against the log and walks the headers
@@ -115,10 +126,11 @@ func (s *Segment) rebuildLocked(h *filecache.Handle, reason error) error {
 	s.maxKnown = true
 	if s.sealed.Load() {
 		s.indexDirty = true
-		if err := s.sealLocked(); err != nil {
-			return err
-		}
+		return s.sealLocked(true)
 	}
+	// Whoever is killed need not do this once more.
+	s.indexError(s.offsets.Flush())
+	s.indexError(s.times.Flush())
 	return nil
 }
 

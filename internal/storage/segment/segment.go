@@ -91,6 +91,9 @@ type Options struct {
 	JitterMs int64
 	// NowMs is when the segment was created or opened.
 	NowMs int64
+	// NoFiles says that the folder has no file of this segment, so that Create
+	// need not look for one.
+	NoFiles bool
 }
 
 // Segment is one segment. Safe for concurrent use but for what the package
@@ -150,38 +153,49 @@ func newSegment(base int64, o Options) *Segment {
 	return s
 }
 
-// Create makes an empty segment on disk: .log, and both indexes preallocated.
-// On error nothing is left behind. The caller syncs the folder.
+// Create makes an empty segment on disk, of its .log alone: an index gets its
+// file with its first entries, or when a segment with records is sealed or
+// trimmed (Kafka, which makes them at once, makes missing ones anew at a start:
+// LogLoader, LogSegment.sanityCheck). On error nothing is left behind. The caller
+// syncs the folder.
 func Create(base int64, o Options) (*Segment, error) {
 	s := newSegment(base, o)
-	if err := s.create(); err != nil {
+	if err := s.create(o.NoFiles); err != nil {
 		s.closeSlots()
 		return nil, fmt.Errorf("create segment %s: %w", s.FilePath(kindLog), errors.Join(err, s.removeFiles()))
 	}
 	return s, nil
 }
 
-func (s *Segment) create() error {
+func (s *Segment) create(noFiles bool) error {
 	h, err := s.log.Acquire(true)
 	if err != nil {
 		return err
 	}
 	defer h.Release()
-	if err := h.Truncate(0); err != nil {
-		return err
+	if !noFiles {
+		if err := s.clear(h); err != nil {
+			return err
+		}
 	}
-	if err := s.offsets.Create(); err != nil {
-		return err
-	}
-	if err := s.times.Create(); err != nil {
-		return err
-	}
-	if err := s.cache.FS().Remove(s.FilePath(kindTxn)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+	s.offsets.Create()
+	s.times.Create()
 	s.txns.Create()
 	s.maxKnown, s.next = true, s.base
 	s.ready.Store(true)
+	return nil
+}
+
+// clear takes away what an older segment of that name left.
+func (s *Segment) clear(log *filecache.Handle) error {
+	if err := log.Truncate(0); err != nil {
+		return err
+	}
+	for _, kind := range []uint8{kindIndex, kindTime, kindTxn} {
+		if err := s.cache.FS().Remove(s.FilePath(kind)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -277,7 +291,7 @@ func (s *Segment) corrupt(pos int64, err error) error {
 // indexes are written and trimmed, and the next Sync covers them. An index that cannot be written
 // for lack of space is left short; it is rebuilt at its next use.
 func (s *Segment) Seal() error {
-	if err := s.Trim(); err != nil {
+	if err := s.trim(true); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -289,20 +303,24 @@ func (s *Segment) Seal() error {
 }
 
 // Trim is Seal for a segment that is closed and goes on after a restart: its
-// indexes are as Kafka leaves them, but Sync does not wait for them.
-func (s *Segment) Trim() error {
+// indexes are as Kafka leaves them, but Sync does not wait for them. A segment
+// without records needs none.
+func (s *Segment) Trim() error { return s.trim(s.Size() > 0) }
+
+func (s *Segment) trim(must bool) error {
 	if !s.ready.Load() {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.sealLocked(); err != nil && !vfs.IsNoSpace(err) {
+	if err := s.sealLocked(must); err != nil && !vfs.IsNoSpace(err) {
 		return err
 	}
 	return nil
 }
 
-func (s *Segment) sealLocked() error {
+// sealLocked writes and trims the indexes; must has both be there. s.mu is held.
+func (s *Segment) sealLocked(must bool) error {
 	if err := s.maxLocked(); err != nil {
 		return err
 	}
@@ -311,10 +329,10 @@ func (s *Segment) sealLocked() error {
 			return err
 		}
 	}
-	if err := s.offsets.Seal(); err != nil {
+	if err := s.offsets.Seal(must); err != nil {
 		return err
 	}
-	return s.times.Seal()
+	return s.times.Seal(must)
 }
 
 // FlushIndexes writes the entries that are only in memory, so that a restart
@@ -325,6 +343,9 @@ func (s *Segment) FlushIndexes() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.deleted.Load() {
+		return nil
+	}
 	if err := s.offsets.Flush(); err != nil {
 		return err
 	}
@@ -437,7 +458,10 @@ func (s *Segment) syncIndexes() error {
 }
 
 // MarkDeleted renames the files to .deleted; readers that hold a range go on.
+// Nobody makes an index file meanwhile, under a name that a new segment may get.
 func (s *Segment) MarkDeleted() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.deleted.Load() {
 		return nil
 	}
@@ -449,12 +473,10 @@ func (s *Segment) MarkDeleted() error {
 		}
 		s.deleted.Store(true) // the .log is first: from now on we are deleted
 	}
-	s.mu.Lock()
 	if p := s.pin; p != nil {
 		s.pin = nil
 		p.Release()
 	}
-	s.mu.Unlock()
 	return nil
 }
 
