@@ -26,16 +26,17 @@ type secure struct {
 
 // WithTLS returns a copy of a broker, with a folder of its own, that listens on
 // TLS too; false for systems that are not measured over TLS.
-func WithTLS(p Peer, dir string) (Peer, bool, error) {
-	s := &secure{port: freePort(), pem: filepath.Join(dir, "tls.pem")}
+func WithTLS(p Peer) (Peer, bool, error) {
+	dir := p.Dir() + "-tls"
+	s := &secure{port: freePort(), pem: dir + ".pem"} // each its own: brokers take up a file that changes
 	switch p := p.(type) {
 	case *tidemark:
 		t := *p
-		t.dir, t.p, t.tls = p.dir+"-tls", nil, s
+		t.dir, t.p, t.tls = dir, nil, s
 		return &t, true, s.makeCertificate()
 	case *kafka:
 		k := *p
-		k.dir, k.tls = p.dir+"-tls", s
+		k.dir, k.tls = dir, s
 		return &k, true, s.makeCertificate()
 	}
 	return nil, false, nil

@@ -18,7 +18,7 @@ func (r *Run) fetchTLS() error {
 		if p.Name() == peer.Strict {
 			continue // reading is the same
 		}
-		s, ok, err := peer.WithTLS(p, r.o.Dir)
+		s, ok, err := peer.WithTLS(p)
 		if !ok {
 			continue
 		}
