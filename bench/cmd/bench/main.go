@@ -4,7 +4,8 @@
 //
 //	bench [flags]            run
 //	bench render FILE.json   write table and plots of a run again
-//	bench readme FILE.json   put a run's figures into README.md
+//	bench readme FILE.json [LATER.json ...]
+//	                         put a run's figures into README.md, and those of later runs of some rows
 //	bench ceiling [flags]    the ceiling server, which the bench starts itself
 package main
 
@@ -43,23 +44,28 @@ func command(args []string) error {
 		}
 		return write(r, filepath.Dir(args[1]), strings.TrimSuffix(filepath.Base(args[1]), ".json"))
 	}
-	if len(args) == 2 && args[0] == "readme" {
-		return readme(args[1])
+	if len(args) >= 2 && args[0] == "readme" {
+		return readme(args[1:])
 	}
 	return measure(args)
 }
 
-// readme puts the figures of a run between the marks of README.md.
-func readme(file string) error {
-	r, err := report.ReadJSON(file)
-	if err != nil {
-		return err
+// readme puts the figures of a run, and of later runs of some rows, between the
+// marks of README.md.
+func readme(files []string) error {
+	var runs []report.Named
+	for _, file := range files {
+		r, err := report.ReadJSON(file)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, report.Named{Name: strings.TrimSuffix(file, ".json"), Results: r})
 	}
 	old, err := os.ReadFile("README.md")
 	if err != nil {
 		return err
 	}
-	text, err := r.IntoReadme(string(old), strings.TrimSuffix(file, ".json"))
+	text, err := report.IntoReadme(string(old), runs[0], runs[1:]...)
 	if err != nil {
 		return err
 	}

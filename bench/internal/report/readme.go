@@ -35,33 +35,36 @@ var highlights = []struct{ label, row, what, metric string }{
 	{"creating 10,000 partitions, s", "P8", "create 10,000 partitions", "time"},
 }
 
-// IntoReadme returns text with the part between the marks made of this run; name
-// is the path of its files without their endings.
-func (r *Results) IntoReadme(text, name string) (string, error) {
+// Named is a run and the path of its files without their endings.
+type Named struct {
+	Name string
+	*Results
+}
+
+// IntoReadme returns text with the part between the marks made of a run, and of
+// later ones that measured some rows again, each with its own date and box.
+func IntoReadme(text string, run Named, later ...Named) (string, error) {
 	head, rest, ok := strings.Cut(text, readmeBegin)
 	_, foot, ok2 := strings.Cut(rest, readmeEnd)
 	if !ok || !ok2 {
 		return "", errors.New("README.md has no marks for the benchmark")
 	}
-	return head + readmeBegin + r.summary(name) + readmeEnd + foot, nil
+	return head + readmeBegin + run.summary(later) + readmeEnd + foot, nil
 }
 
-func (r *Results) summary(name string) string {
+func (r *Named) summary(later []Named) string {
 	var b strings.Builder
+	name := r.Name
 	fmt.Fprintf(&b, "## Side by side\n\nTidemark and Apache Kafka %s on one box (%s, %s, kernel %s), %s, measured in turn; medians of n rounds.\n",
 		strings.Fields(r.Versions["Apache Kafka"] + " ?")[0], r.Box["CPU"], strings.Fields(r.Box["disk"] + " ?")[0], r.Box["kernel"],
 		r.Date.Format("2006-01-02"))
 	fmt.Fprintf(&b, "Load average at the start: %s. Only the ratios of one row mean something: × Kafka is Tidemark's figure over Kafka's. The whole\n", r.Box["load average at the start"])
 	fmt.Fprintf(&b, "table with the smallest and largest is in [%s.md](%s.md), what was slow and why, and which targets are not met, in\n[bench/NOTES.md](bench/NOTES.md).\n\n", name, name)
-	b.WriteString("| | Tidemark `replicated` | Tidemark `strict` (fsync) | Apache Kafka | × Kafka | strict × Kafka | n |\n|---|---|---|---|---|---|---|\n")
-	for _, h := range highlights {
-		find := func(system string) *Series { return r.Find(h.row, h.what, h.metric, system) }
-		replicated, strict, kafka := find(peer.Replicated), find(peer.Strict), find(peer.Kafka)
-		if replicated == nil {
-			continue
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %d |\n", h.label, median(replicated), median(strict), median(kafka),
-			medianRatio(replicated, kafka), medianRatio(strict, kafka), len(replicated.Values))
+	r.table(&b)
+	for _, l := range later {
+		fmt.Fprintf(&b, "\nRows of a later run on another day or box (%s, kernel %s, %s; load average at the start %s; [whole](%s.md)):\n\n",
+			l.Box["CPU"], l.Box["kernel"], l.Date.Format("2006-01-02"), l.Box["load average at the start"], l.Name)
+		l.table(&b)
 	}
 	b.WriteString("\n`strict` waits for the disk on every acknowledgement, which Kafka does not.\n\n")
 	for _, plot := range r.plots() {
@@ -69,6 +72,20 @@ func (r *Results) summary(name string) string {
 	}
 	b.WriteString("\n`make bench-quick` measures your box in eight minutes.\n")
 	return b.String()
+}
+
+// table has the highlights that the run measured.
+func (r *Results) table(b *strings.Builder) {
+	b.WriteString("| | Tidemark `replicated` | Tidemark `strict` (fsync) | Apache Kafka | × Kafka | strict × Kafka | n |\n|---|---|---|---|---|---|---|\n")
+	for _, h := range highlights {
+		find := func(system string) *Series { return r.Find(h.row, h.what, h.metric, system) }
+		replicated, strict, kafka := find(peer.Replicated), find(peer.Strict), find(peer.Kafka)
+		if replicated == nil {
+			continue
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %d |\n", h.label, median(replicated), median(strict), median(kafka),
+			medianRatio(replicated, kafka), medianRatio(strict, kafka), len(replicated.Values))
+	}
 }
 
 type plot struct{ title, file string }

@@ -36,13 +36,16 @@ func TestRatios(t *testing.T) {
 }
 
 func TestIntoReadme(t *testing.T) {
-	got, err := sample().IntoReadme("# T\n"+readmeBegin+"old\n"+readmeEnd+"\nrest\n", "bench/results/x")
+	later := sample()
+	later.Date = later.Date.AddDate(0, 0, 1)
+	got, err := IntoReadme("# T\n"+readmeBegin+"old\n"+readmeEnd+"\nrest\n", Named{"bench/results/x", sample()}, Named{"bench/results/y", later})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"# T\n" + readmeBegin + "## Side by side", "2026-11-30", "Kafka 4.3.1 on", "| 2.00 |  | 3 |",
-		"| produce, 100 B in 64 KiB batches, MB/s | 202 | not measured | 101 | 2.00 |  |", "(bench/results/x-produce.svg)", readmeEnd + "\nrest\n",
+		"| produce, 100 B in 64 KiB batches, MB/s | 202 | not measured | 101 | 2.00 |  |", "(bench/results/x-produce.svg)",
+		"2026-12-01; load average at the start ; [whole](bench/results/y.md)):\n\n| | Tidemark", readmeEnd + "\nrest\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -51,7 +54,10 @@ func TestIntoReadme(t *testing.T) {
 	if strings.Contains(got, "old") || strings.Contains(got, "memory.svg") {
 		t.Error("the old text, or a plot that is not there, is in it")
 	}
-	if _, err := sample().IntoReadme("no marks", "x"); err == nil {
+	if strings.Count(got, "| produce, 100 B in 64 KiB") != 2 || strings.Contains(got, "y-produce.svg") {
+		t.Errorf("the later run's rows, without plots, are not in\n%s", got)
+	}
+	if _, err := IntoReadme("no marks", Named{"x", sample()}); err == nil {
 		t.Error("a README without marks was taken")
 	}
 }
