@@ -78,7 +78,7 @@ func (r *Run) warmTLS(f fetched) error {
 	if r.o.Quick {
 		tries = 8
 	}
-	// A virtual machine encrypts a hundred times slower before it has compiled its
+	// A virtual machine encrypts many times slower before it has compiled its
 	// ciphers, and is in no hurry to begin: only two tries without gain are an end.
 	for best, idle := 0.0, 0; tries > 0 && idle < 2; tries-- {
 		got, err := f.drain(1<<20, 2*time.Second)
