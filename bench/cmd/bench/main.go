@@ -82,7 +82,7 @@ func measure(args []string) error {
 	f.StringVar(&o.Case, "case", "", "only the cases of P1 with this in their names")
 	f.IntVar(&o.Pairs, "pairs", 0, "rounds; 0: 5, quick 2")
 	f.IntVar(&o.Slow, "slow", 0, "rounds of what takes minutes; 0: 2, quick 1")
-	f.DurationVar(&o.Budget, "budget", 0, "how long the run may take; what does not fit is left out and listed; 0: 1h15m, quick 6m")
+	f.DurationVar(&o.Budget, "budget", 0, "how long the run may take; what does not fit is left out and listed; 0: 1h15m, quick 7m")
 	f.StringVar(&o.Other, "other", "", "a second tidemark binary, measured in turn with the one under test")
 	f.StringVar(&o.OtherDurability, "other-durability", "replicated", "durability of the second binary: strict or replicated")
 	f.StringVar(&o.Profiles, "profiles", "", "folder for CPU profiles of Tidemark; measures are slower with them")
@@ -151,7 +151,7 @@ func endOnSignal(r *suite.Run, dir string) (stop func()) {
 func defaults(o *suite.Options, name *string) {
 	pairs, slow, file, budget := 5, 2, "latest", 75*time.Minute
 	if o.Quick {
-		pairs, slow, file, budget = 2, 1, "quick", 6*time.Minute
+		pairs, slow, file, budget = 2, 1, "quick", 7*time.Minute
 	}
 	if o.Budget == 0 {
 		o.Budget = budget
