@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -269,7 +270,14 @@ func TestPerIPCap(t *testing.T) {
 	a.receive()
 	b.send(1, nil)
 	b.receive()
-	dial(t, s).wantEOF()
+	if nc, err := net.Dial("tcp", s.Addr("PLAINTEXT").String()); err == nil {
+		turned := &client{t: t, Conn: nc}
+		turned.SetDeadline(time.Now().Add(testTimeout))
+		turned.wantEOF()
+		turned.Close()
+	} else if !errors.Is(err, syscall.ECONNRESET) { // it may be closed before the dial has looked
+		t.Fatal(err)
+	}
 	w.await(t, "one turned away", func() bool { return slices.Equal(w.turned, []string{string(ReasonTooManyPerIP)}) })
 	s.SetLimits(Limits{MaxConnectionsPerIP: 2, PerIPOverrides: map[netip.Addr]int{netip.MustParseAddr("127.0.0.1"): 3}})
 	d := dial(t, s)

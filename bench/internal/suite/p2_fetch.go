@@ -49,11 +49,20 @@ func (r *Run) fetch() error {
 		}
 	}()
 	settle()
-	for range r.rounds("P2", r.o.Pairs) {
+	if !r.fetchRounds(ready, "P2", "warm") {
+		return nil
+	}
+	return r.fetchCold(ready)
+}
+
+// fetchRounds reads what is ready at three sizes, and once traced in a whole run;
+// false when the time is up.
+func (r *Run) fetchRounds(ready []fetched, row, how string) bool {
+	for range r.rounds(row, r.o.Pairs) {
 		for _, kib := range []int{1024, 256, 64} {
-			what := fmt.Sprintf("warm, %d KiB a partition", kib)
+			what := fmt.Sprintf("%s, %d KiB a partition", how, kib)
 			if r.over("P2 from " + what + " on") {
-				return nil
+				return false
 			}
 			for _, f := range ready {
 				if err := r.fetchOnce(f, what, int32(kib<<10), 1200*time.Millisecond); err != nil {
@@ -63,9 +72,9 @@ func (r *Run) fetch() error {
 		}
 	}
 	if !r.o.Quick {
-		r.fetchTraced(ready, "warm")
+		r.fetchTraced(ready, how)
 	}
-	return r.fetchCold(ready)
+	return true
 }
 
 // fill loads a topic; the ceiling gets a file.

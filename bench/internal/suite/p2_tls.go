@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tidemark-io/tidemark/bench/internal/load"
@@ -33,22 +32,7 @@ func (r *Run) fetchTLS() error {
 		ready = append(ready, f)
 	}
 	settle()
-	for range r.rounds("P2 over TLS", r.o.Pairs) {
-		for _, kib := range []int{1024, 256, 64} {
-			what := fmt.Sprintf("TLS, %d KiB a partition", kib)
-			if r.over("P2 from " + what + " on") {
-				return nil
-			}
-			for _, f := range ready {
-				if err := r.fetchOnce(f, what, int32(kib<<10), 1200*time.Millisecond); err != nil {
-					r.fail("P2 "+what+" on "+f.p.Name(), err)
-				}
-			}
-		}
-	}
-	if !r.o.Quick {
-		r.fetchTraced(ready, "TLS")
-	}
+	r.fetchRounds(ready, "P2 over TLS", "TLS")
 	return nil
 }
 
