@@ -105,7 +105,7 @@ func (c *contents) handle(ctx context.Context, a *app.App, adm *app.Admin, r *kg
 	}
 	m := c.marks[r.Partition].with(r.Offset, all)
 	b := beacon.Beacon{AtMs: time.Now().UnixMilli(), Position: all[len(all)-1] + 1, Effect: m.next, OldestOffset: -1, Done: m.done}
-	text := beacon.Encode(b, beacon.DefaultLimit)
+	text := beacon.Encode(b, beacon.BrokerLimit) // a mark has all the room there is
 	if back, err := beacon.Decode(text); err != nil || back.Cut > 0 {
 		return app.Refused("too many separate records of %s/%d are handled: the marks no longer fit a commit", c.topic, r.Partition).
 			Fix("handle the oldest records first")
